@@ -1,0 +1,47 @@
+# Sourced by ./run, ./test and bench/run from the root: prepare EXTRAS puts a working environment
+# in .venv and does nothing when the one that is there was made from the same dependencies.
+
+say() { printf '%s\n' "$*" >&2; }
+
+# The first python3 that is new enough, or a line that names what was found.
+find_python() {
+    for python in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11; do
+        if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            printf '%s\n' "$python"
+            return
+        fi
+    done
+    say "cometmq needs python3 3.11 or newer; found: $(python3 --version 2>&1 || true)"
+    return 1
+}
+
+# Debian ships python3 without ensurepip; any of these makes an environment all the same.
+make_venv() {
+    python=$(find_python) || return 1
+    rm -rf .venv
+    "$python" -m venv .venv >/dev/null 2>&1 && return
+    rm -rf .venv
+    if "$python" -m pip --version >/dev/null 2>&1 && "$python" -m venv --without-pip .venv; then
+        "$python" -m pip --python .venv/bin/python install -q pip && return
+    fi
+    rm -rf .venv
+    command -v uv >/dev/null 2>&1 && uv venv -q --seed --python "$python" .venv && return
+    "$python" -m virtualenv -q .venv 2>/dev/null && return
+    rm -rf .venv
+    say "$python cannot make an environment; this helps:  apt-get install python3-venv"
+    return 1
+}
+
+prepare() {
+    extras=$1
+    wanted="$extras $(cksum pyproject.toml)"
+    stamp=.venv/made-for-$extras
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && return
+    [ -x .venv/bin/python ] && .venv/bin/python -m pip --version >/dev/null 2>&1 || make_venv || return 1
+    say "preparing .venv (once, and again when the dependencies change) ..."
+    if ! .venv/bin/python -m pip install -q --disable-pip-version-check -e ".[$extras]" >&2; then
+        say "installing the dependencies failed; the lines above say why"
+        return 1
+    fi
+    printf '%s\n' "$wanted" >"$stamp"
+}

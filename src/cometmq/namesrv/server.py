@@ -1,0 +1,94 @@
+"""A name server: builds the parts, listens, forgets silent brokers, stops."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+from cometmq.namesrv.config import NamesrvConfig
+from cometmq.namesrv.handlers import build_routes
+from cometmq.namesrv.kv_table import KvTable
+from cometmq.namesrv.live_config import LiveConfig
+from cometmq.namesrv.route_table import RouteTable
+from cometmq.remoting.channel import Channel
+from cometmq.remoting.dispatch import Dispatcher, Link
+from cometmq.remoting.lanes import Lanes
+from cometmq.remoting.limits import Limits
+from cometmq.remoting.server import Server
+from cometmq.remoting.tls import ServerTls, TlsMode, server_context
+from cometmq.seams import Clock, Disk, Net, RealClock, RealDisk, RealNet
+
+log = logging.getLogger(__name__)
+
+
+class NameServer:
+    """`async with NameServer(config) as server:` runs one; `server.port` is where it listens."""
+
+    def __init__(
+        self,
+        config: NamesrvConfig,
+        *,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+        net: Net | None = None,
+    ) -> None:
+        self._config = config
+        self._clock = clock or RealClock()
+        disk = disk or RealDisk()
+        self._table: RouteTable[Link] = RouteTable()
+        kv = KvTable(disk, Path(config.kv_config_path))
+        live = LiveConfig(config, disk)
+        limits = Limits(
+            idle_ms_max=config.server_channel_max_idle_time_seconds * 1000,
+            oneway_max=config.server_oneway_semaphore_value,
+            async_max=config.server_async_semaphore_value,
+        )
+        routes = build_routes(self._table, kv, live, self._clock)
+        self._dispatcher = Dispatcher(routes, Lanes(limits.lane_max))
+        self._server = Server(
+            self._clock,
+            net or RealNet(),
+            limits=limits,
+            tls=_tls_of(config),
+            on_close=self._link_closed,
+        )
+        self._expiry: asyncio.Task[None] | None = None
+        self.port = 0
+
+    async def __aenter__(self) -> "NameServer":
+        self.port = self._server.listen(
+            self._config.bind_address, self._config.listen_port, self._dispatcher
+        )
+        self._expiry = asyncio.get_running_loop().create_task(self._expire())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+            await asyncio.gather(self._expiry, return_exceptions=True)
+        await self._server.close()
+
+    def _link_closed(self, channel: Channel) -> None:
+        for address in self._table.drop(channel):
+            log.info("broker at %s is gone: its connection closed", address)
+
+    async def _expire(self) -> None:
+        while True:
+            await self._clock.sleep_ms(self._config.scan_not_active_broker_interval)
+            silence_ms_max = self._config.broker_channel_expired_time
+            for link in self._table.expire(self._clock.monotonic_ms(), silence_ms_max):
+                log.warning("broker at %s is gone: silent for %d ms", link.peer, silence_ms_max)
+                link.close()
+
+
+def _tls_of(config: NamesrvConfig) -> ServerTls:
+    """Permissive without a certificate can only be plain, and says nothing about it."""
+    if config.tls_server_mode is TlsMode.DISABLED or not config.tls_server_cert_path:
+        return ServerTls(config.tls_server_mode)
+    trust = config.tls_server_trust_cert_path
+    context = server_context(
+        Path(config.tls_server_cert_path),
+        Path(config.tls_server_key_path),
+        config.tls_server_key_password or None,
+        Path(trust) if trust else None,
+    )
+    return ServerTls(config.tls_server_mode, context)

@@ -1,0 +1,1 @@
+"""The wire and the record, as pure code: bytes in, values out; no socket, file, clock or log."""

@@ -1,0 +1,1 @@
+"""JSON bodies of every request and response, one file per room."""

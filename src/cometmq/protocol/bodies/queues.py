@@ -1,0 +1,57 @@
+"""A queue as a value, and the bodies that lock and unlock queues."""
+
+from functools import total_ordering
+from typing import Any, Self
+
+from cometmq.protocol.fastjson import Body, ObjectKey
+from cometmq.protocol.spelling import camel
+
+
+@total_ordering
+class MessageQueue(ObjectKey):
+    """One queue of one topic on one broker. A value: never changed."""
+
+    __slots__ = ("broker_name", "queue_id", "topic")
+
+    def __init__(self, topic: str, broker_name: str, queue_id: int) -> None:
+        self.topic = topic
+        self.broker_name = broker_name
+        self.queue_id = queue_id
+
+    def _key(self) -> tuple[str, str, int]:
+        return self.topic, self.broker_name, self.queue_id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MessageQueue) and self._key() == other._key()
+
+    def __lt__(self, other: "MessageQueue") -> bool:
+        return self._key() < other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"MessageQueue({self.topic!r}, {self.broker_name!r}, {self.queue_id})"
+
+    def fields(self) -> dict[str, object]:
+        """Wire names and values."""
+        return {"brokerName": self.broker_name, "queueId": self.queue_id, "topic": self.topic}
+
+    @classmethod
+    def of_fields(cls, fields: dict[str, Any]) -> Self:
+        """From the wire."""
+        return cls(str(fields["topic"]), str(fields["brokerName"]), int(fields["queueId"]))
+
+
+class LockQueues(Body):
+    """LOCK_BATCH_MQ and UNLOCK_BATCH_MQ."""
+
+    client_id: str
+    consumer_group: str
+    mq_set: list[MessageQueue] = []
+
+
+class LockedQueues(Body, rename=camel(locked="lockOKMQSet")):
+    """Of LOCK_BATCH_MQ: those the client holds now."""
+
+    locked: list[MessageQueue] = []

@@ -1,0 +1,100 @@
+"""What a broker tells a name server, in its two forms.
+
+JSON        {"filterServerList":[..],"topicConfigSerializeWrapper":{..}}
+compressed  zlib of | size 4 | data version, JSON | count 4 | size 4 | topic | .. | size 4 |
+            filter servers, JSON |, a topic being `name readQueues writeQueues perm filterType`
+"""
+
+import zlib
+from collections.abc import Iterator
+
+from cometmq.errors import Malformed
+from cometmq.protocol.bodies.tables import DataVersion, TopicConfig, TopicConfigTable
+from cometmq.protocol.compression import inflate
+from cometmq.protocol.fastjson import Body, dumps, loads
+from cometmq.protocol.limits import INFLATED_SIZE_MAX
+from cometmq.protocol.spelling import camel
+
+
+class RegisterBroker(Body, rename=camel(topics="topicConfigSerializeWrapper")):
+    """The topics of a broker, and its filter servers; None of them is not an empty list."""
+
+    filter_server_list: list[str] | None = None
+    topics: TopicConfigTable = TopicConfigTable()
+
+
+def encode_register(body: RegisterBroker, *, compressed: bool = False) -> bytes:
+    """The body in the form that the header's `compressed` announces."""
+    if not compressed:
+        return dumps(body)
+    topics = body.topics.topic_config_table.values()
+    parts = [_sized(dumps(body.topics.data_version)), len(topics).to_bytes(4)]
+    parts += (_sized(_topic_line(topic).encode()) for topic in topics)
+    parts.append(_sized(dumps(body.filter_server_list or [])))
+    return zlib.compress(b"".join(parts), zlib.Z_BEST_COMPRESSION)
+
+
+def decode_register(data: bytes, *, compressed: bool = False) -> RegisterBroker:
+    """The inverse of `encode_register`."""
+    if not compressed:
+        return loads(data, RegisterBroker)
+    parts = _parts(inflate(data, INFLATED_SIZE_MAX))
+    version = loads(next(parts), DataVersion)
+    topics = [_parse_topic(line) for line in _counted(parts)]
+    return RegisterBroker(
+        filter_server_list=loads(next(parts), list[str]),
+        topics=TopicConfigTable(
+            data_version=version, topic_config_table={topic.topic_name: topic for topic in topics}
+        ),
+    )
+
+
+def _sized(part: bytes) -> bytes:
+    return len(part).to_bytes(4) + part
+
+
+def _parts(data: bytes) -> Iterator[bytes]:
+    """Version, count, topics, filter servers: each with its size in front, but for the count."""
+    at = 0
+
+    def take(size: int) -> bytes:
+        nonlocal at
+        if size < 0 or at + size > len(data):
+            raise Malformed(f"register body ends at {len(data)}, {size} bytes wanted at {at}")
+        at += size
+        return data[at - size : at]
+
+    def take_int() -> int:
+        return int.from_bytes(take(4), signed=True)
+
+    yield take(take_int())
+    count = take(4)
+    yield count
+    for _ in range(int.from_bytes(count) + 1):
+        yield take(take_int())
+
+
+def _counted(parts: Iterator[bytes]) -> Iterator[bytes]:
+    for _ in range(int.from_bytes(next(parts))):
+        yield next(parts)
+
+
+def _topic_line(topic: TopicConfig) -> str:
+    return (
+        f"{topic.topic_name} {topic.read_queue_nums} {topic.write_queue_nums} {topic.perm} "
+        f"{topic.topic_filter_type}"
+    )
+
+
+def _parse_topic(line: bytes) -> TopicConfig:
+    try:
+        name, read_queues, write_queues, perm, filter_type = line.decode().split(" ")
+        return TopicConfig(
+            topic_name=name,
+            read_queue_nums=int(read_queues),
+            write_queue_nums=int(write_queues),
+            perm=int(perm),
+            topic_filter_type=filter_type,
+        )
+    except ValueError as error:
+        raise Malformed(f"no topic of a register body: {line[:80]!r}") from error

@@ -1,0 +1,101 @@
+"""Numbers about queues, groups and topics."""
+
+from cometmq.protocol.bodies.heartbeat import Subscription
+from cometmq.protocol.bodies.queues import MessageQueue
+from cometmq.protocol.fastjson import Body
+from cometmq.protocol.limits import Int32, Int64
+from cometmq.protocol.spelling import camel
+
+
+class ConsumedOffset(Body):
+    """How far a group is in a queue, and how far the queue."""
+
+    broker_offset: Int64 = 0
+    consumer_offset: Int64 = 0
+    last_timestamp: Int64 = 0
+
+
+class ConsumeStats(Body):
+    """GET_CONSUME_STATS."""
+
+    consume_tps: float = 0.0
+    offset_table: dict[MessageQueue, ConsumedOffset] = {}
+
+
+class ConsumeStatsList(Body):
+    """GET_BROKER_CONSUME_STATS: a list of one-entry maps, group to its topics."""
+
+    broker_addr: str | None = None
+    consume_stats_list: list[dict[str, list[ConsumeStats]]] = []
+    total_diff: Int64 = 0
+
+
+class TopicOffset(Body):
+    """The bounds of a queue."""
+
+    last_update_timestamp: Int64 = 0
+    max_offset: Int64 = 0
+    min_offset: Int64 = 0
+
+
+class TopicStats(Body):
+    """GET_TOPIC_STATS_INFO."""
+
+    offset_table: dict[MessageQueue, TopicOffset] = {}
+
+
+class StatsItem(Body):
+    """One period of one statistic."""
+
+    avgpt: float = 0.0
+    sum: Int64 = 0
+    tps: float = 0.0
+
+
+class BrokerStats(Body):
+    """VIEW_BROKER_STATS_DATA."""
+
+    stats_day: StatsItem | None = None
+    stats_hour: StatsItem | None = None
+    stats_minute: StatsItem | None = None
+
+
+_TIME_SPAN = camel(consume_ms="consumeTimeStamp", max_ms="maxTimeStamp", min_ms="minTimeStamp")
+
+
+class QueueTimeSpan(Body, kw_only=True, rename=_TIME_SPAN):
+    """From when to when the messages of a queue are, and where the group is."""
+
+    consume_ms: Int64 = 0
+    delay_time: Int64 = 0
+    max_ms: Int64 = 0
+    message_queue: MessageQueue
+    min_ms: Int64 = 0
+
+
+class QueueTimeSpans(Body):
+    """QUERY_CONSUME_TIME_SPAN."""
+
+    consume_time_span_set: list[QueueTimeSpan] = []
+
+
+class QueueUnit(Body, rename=camel(evaluated="eval", message="msg")):
+    """One entry of a consume queue, and what the group's filter says of it."""
+
+    bit_map: str | None = None
+    evaluated: bool = False
+    extend_data_json: str | None = None
+    message: str | None = None
+    physic_offset: Int64 = 0
+    physic_size: Int32 = 0
+    tags_code: Int64 = 0
+
+
+class QueueUnits(Body):
+    """QUERY_CONSUME_QUEUE."""
+
+    filter_data: str | None = None
+    max_queue_index: Int64 = 0
+    min_queue_index: Int64 = 0
+    queue_data: list[QueueUnit] | None = None
+    subscription_data: Subscription | None = None

@@ -1,0 +1,195 @@
+"""A command, which is a request or a response, and its two header codecs.
+
+    JSON    {"code":..,"extFields":{..},"flag":..,"language":..,"opaque":..,"version":..}
+    binary  | code 2 | language 1 | version 2 | opaque 4 | flag 4 | remark size 4 | remark |
+            | fields size 4 | fields |    a field: | name size 2 | name | value size 4 | value |
+
+A command keeps its extension fields as the JSON text they came in: reading that text straight
+into a typed header takes 1.4 us for a send, by way of a dict of strings 2.5 (bench/wire.py).
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+
+import msgspec
+
+from cometmq.errors import BadHeader, Malformed, TooLarge
+from cometmq.protocol.codes import (
+    LANGUAGE,
+    LANGUAGE_NUMBERS,
+    LANGUAGE_UNKNOWN,
+    LANGUAGES,
+    VERSION,
+)
+from cometmq.protocol.flags import CommandFlag
+from cometmq.protocol.limits import HEADER_FIELDS_MAX, Int32
+
+NO_FIELDS = msgspec.Raw(b"null")
+_RESPONSE = int(CommandFlag.RESPONSE)  # an IntFlag costs 0.3 us at each `&`
+_ONEWAY = int(CommandFlag.ONEWAY)
+
+
+class Codec(IntEnum):
+    """How a header is written. An answer is written as its request was."""
+
+    JSON = 0
+    BINARY = 1
+
+
+class Command(msgspec.Struct, kw_only=True, rename={"fields": "extFields"}):
+    """One request or response. `body` and `codec` belong to the frame, not to the header."""
+
+    code: Int32
+    opaque: Int32 = 0
+    flag: Int32 = 0
+    language: str = LANGUAGE_UNKNOWN
+    version: Int32 = 0
+    remark: str | None = None
+    fields: msgspec.Raw = NO_FIELDS
+    body: bytes = b""
+    codec: Codec = Codec.JSON
+
+    @property
+    def is_response(self) -> bool:
+        """Answers a request of ours with the same opaque."""
+        return self.flag & _RESPONSE != 0
+
+    @property
+    def is_oneway(self) -> bool:
+        """Wants no answer."""
+        return self.flag & _ONEWAY != 0
+
+    @property
+    def ext_fields(self) -> dict[str, str]:
+        """The extension fields as strings. Some clients send numbers and booleans: made text."""
+        try:
+            found = _read_fields(self.fields)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BadHeader(f"extFields: {error}") from error
+        return {name: _text(value) for name, value in (found or {}).items() if value is not None}
+
+
+_read_fields = msgspec.json.Decoder(dict[str, str | bool | int | float | None] | None).decode
+
+
+def request(code: int, fields: bytes = b"", body: bytes = b"", *, oneway: bool = False) -> Command:
+    """A request of ours; the connection that sends it gives it an opaque."""
+    return Command(
+        code=code,
+        flag=_ONEWAY if oneway else 0,
+        language=LANGUAGE,
+        version=VERSION,
+        fields=msgspec.Raw(fields) if fields else NO_FIELDS,
+        body=body,
+    )
+
+
+def _text(value: str | float) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)
+
+
+# JSON ------------------------------------------------------------------------------------------
+
+_read_json = msgspec.json.Decoder(Command).decode
+_write_json = msgspec.json.encode
+
+
+def decode_json(header: bytes) -> Command:
+    """The command of a JSON header."""
+    try:
+        return _read_json(header)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Malformed(f"header: {error}") from error
+    except RecursionError as error:
+        raise Malformed("header is nested too deeply") from error
+
+
+def encode_json(command: Command) -> bytes:
+    """The JSON header, its keys in the order in which the other side writes them."""
+    fields = command.fields
+    return b'{"code":%d%b,"flag":%d,"language":%b,"opaque":%d%b%b,"version":%d}' % (
+        command.code,
+        b"" if fields is NO_FIELDS or fields == NO_FIELDS else b',"extFields":' + bytes(fields),
+        command.flag,
+        _write_json(command.language),
+        command.opaque,
+        b"" if command.remark is None else b',"remark":' + _write_json(command.remark),
+        b',"serializeTypeCurrentRPC":"JSON"',
+        command.version,
+    )
+
+
+# Binary ----------------------------------------------------------------------------------------
+
+_HEAD = struct.Struct(">hbhii")
+_SIZE = struct.Struct(">i")
+_NAME_SIZE = struct.Struct(">h")
+assert _HEAD.size == 13
+
+
+def decode_binary(header: bytes) -> Command:
+    """The command of a binary header, which its parts must fill exactly."""
+    try:
+        code, language, version, opaque, flag = _HEAD.unpack_from(header)
+        remark, at = _sized(header, _HEAD.size, _SIZE)
+        fields, at = _sized(header, at, _SIZE)
+        texts = dict(_binary_fields(fields))
+        remark_text = remark.decode() if remark else None
+    except (struct.error, UnicodeDecodeError) as error:
+        raise Malformed(f"binary header: {error}") from error
+    if at != len(header):
+        raise Malformed(f"{len(header) - at} bytes too many in a binary header")
+    return Command(
+        code=code,
+        opaque=opaque,
+        flag=flag,
+        language=LANGUAGES[language] if 0 <= language < len(LANGUAGES) else LANGUAGE_UNKNOWN,
+        version=version,
+        remark=remark_text,
+        fields=msgspec.Raw(_write_json(texts)) if texts else NO_FIELDS,
+        codec=Codec.BINARY,
+    )
+
+
+def encode_binary(command: Command) -> bytes:
+    """The binary header. Its code and version are shorts: one that does not fit is refused."""
+    remark = (command.remark or "").encode()
+    fields = _pack_fields(command.ext_fields)
+    language = LANGUAGE_NUMBERS.get(command.language, LANGUAGE_NUMBERS[LANGUAGE_UNKNOWN])
+    try:
+        head = _HEAD.pack(command.code, language, command.version, command.opaque, command.flag)
+    except struct.error as error:
+        raise TooLarge(f"code or version does not fit a binary header: {error}") from error
+    return b"".join((head, _SIZE.pack(len(remark)), remark, _SIZE.pack(len(fields)), fields))
+
+
+def _sized(data: bytes, at: int, size: struct.Struct) -> tuple[bytes, int]:
+    """The bytes whose size stands at `at`, and where they end."""
+    (length,) = size.unpack_from(data, at)
+    start = at + size.size
+    if not 0 <= length <= len(data) - start:
+        raise Malformed(f"a part of {length} bytes in a header with {len(data) - start} left")
+    return data[start : start + length], start + length
+
+
+def _binary_fields(data: bytes) -> Iterator[tuple[str, str]]:
+    at = count = 0
+    while at < len(data):
+        count += 1
+        if count > HEADER_FIELDS_MAX:
+            raise Malformed(f"more than {HEADER_FIELDS_MAX} fields in a header")
+        name, at = _sized(data, at, _NAME_SIZE)
+        value, at = _sized(data, at, _SIZE)
+        yield name.decode(), value.decode()
+
+
+def _pack_fields(fields: Mapping[str, str]) -> bytes:
+    parts: list[bytes] = []
+    for name, value in fields.items():
+        packed_name, packed_value = name.encode(), value.encode()
+        parts += (_NAME_SIZE.pack(len(packed_name)), packed_name)
+        parts += (_SIZE.pack(len(packed_value)), packed_value)
+    return b"".join(parts)

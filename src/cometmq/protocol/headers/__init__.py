@@ -1,0 +1,1 @@
+"""Typed extension fields of every request and response, one file per room."""

@@ -1,0 +1,31 @@
+"""Pull."""
+
+from cometmq.protocol.headers.base import Header
+from cometmq.protocol.limits import Int32, Int64
+from cometmq.protocol.spelling import camel
+
+
+class PullHeader(Header, kw_only=True, rename=camel(broker_name="bname")):
+    """PULL_MESSAGE."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    queue_offset: Int64
+    max_msg_nums: Int32
+    sys_flag: Int32
+    commit_offset: Int64
+    suspend_timeout_millis: Int64
+    subscription: str | None = None
+    sub_version: Int64
+    expression_type: str | None = None
+    broker_name: str | None = None
+
+
+class PullReplyHeader(Header):
+    """Where to read next, and from which node."""
+
+    suggest_which_broker_id: Int64
+    next_begin_offset: Int64
+    min_offset: Int64
+    max_offset: Int64

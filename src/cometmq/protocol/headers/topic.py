@@ -1,0 +1,23 @@
+"""Topics of a broker."""
+
+from cometmq.protocol.headers.base import Header
+from cometmq.protocol.limits import Int32
+
+
+class CreateTopicHeader(Header):
+    """UPDATE_AND_CREATE_TOPIC."""
+
+    topic: str
+    default_topic: str
+    read_queue_nums: Int32
+    write_queue_nums: Int32
+    perm: Int32
+    topic_filter_type: str
+    topic_sys_flag: Int32 | None = None
+    order: bool = False
+
+
+class TopicHeader(Header):
+    """DELETE_TOPIC_IN_BROKER, GET_TOPIC_STATS_INFO and QUERY_TOPIC_CONSUME_BY_WHO."""
+
+    topic: str

@@ -1,0 +1,35 @@
+"""End of a transaction, and the question how it ended."""
+
+from cometmq.protocol.headers.base import Header
+from cometmq.protocol.limits import Int32, Int64
+from cometmq.protocol.spelling import camel
+
+
+class EndTransactionHeader(Header, kw_only=True, rename=camel(broker_name="bname")):
+    """END_TRANSACTION."""
+
+    producer_group: str
+    tran_state_table_offset: Int64
+    commit_log_offset: Int64
+    commit_or_rollback: Int32
+    from_transaction_check: bool = False
+    msg_id: str
+    transaction_id: str | None = None
+    broker_name: str | None = None
+
+
+class CheckTransactionHeader(Header, rename=camel(broker_name="bname")):
+    """CHECK_TRANSACTION_STATE."""
+
+    tran_state_table_offset: Int64
+    commit_log_offset: Int64
+    msg_id: str | None = None
+    transaction_id: str | None = None
+    offset_msg_id: str | None = None
+    broker_name: str | None = None
+
+
+class ResumeCheckHeader(Header):
+    """RESUME_CHECK_HALF_MESSAGE."""
+
+    msg_id: str | None = None

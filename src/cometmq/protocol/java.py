@@ -1,0 +1,76 @@
+"""Habits of Java that must be reproduced: String.hashCode and .properties files."""
+
+import re
+from collections.abc import Mapping
+
+_HASH_BITS = 0xFFFFFFFF
+
+
+def hash_code(text: str) -> int:
+    """`String.hashCode`: over UTF-16 units, as a signed 32-bit number."""
+    value = 0
+    for unit in _utf16_units(text):
+        value = (value * 31 + unit) & _HASH_BITS
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def _utf16_units(text: str) -> memoryview | bytes:
+    if text.isascii():
+        return text.encode("ascii")
+    return memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
+
+
+# One logical line: key, separator (white space, one of = or :), value. Escapes hide a separator.
+_KEY = re.compile(r"(?P<key>(?:\\.|[^\\\s=:])*)[ \t\f]*(?:[=:][ \t\f]*)?(?P<value>.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """`Properties.load`: the keys and values of a .properties text, later ones winning."""
+    found = {}
+    for line in _logical_lines(text):
+        parts = _KEY.fullmatch(line)
+        assert parts is not None, "every line matches"
+        found[_unescape(parts["key"])] = _unescape(parts["value"])
+    return found
+
+
+def format_properties(values: Mapping[str, object]) -> str:
+    """`key=value` lines, sorted, in the plain form that RocketMQ's servers write."""
+    return "".join(f"{key}={_java_text(values[key])}\n" for key in sorted(values))
+
+
+def _java_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def _logical_lines(text: str) -> list[str]:
+    """Comments and blank lines dropped, lines that end in an odd number of backslashes joined."""
+    lines: list[str] = []
+    continued = False
+    for natural in re.split(r"\r\n|\r|\n", text):
+        line = natural.lstrip(" \t\f")
+        if not continued and (not line or line[0] in "#!"):
+            continue
+        ends_open = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        part = line[:-1] if ends_open else line
+        if continued:
+            lines[-1] += part
+        else:
+            lines.append(part)
+        continued = ends_open
+    return lines
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    sign = match[1]
+    if len(sign) == 5:
+        return chr(int(sign[1:], 16))
+    return _ESCAPED.get(sign, sign)

@@ -1,0 +1,78 @@
+"""Message properties: the reserved keys, and the text form `key \\x01 value \\x02 ...`."""
+
+from collections.abc import Mapping
+
+from cometmq.errors import Malformed
+
+NAME_VALUE_SEPARATOR = "\x01"
+PROPERTY_SEPARATOR = "\x02"
+KEY_SEPARATOR = " "  # between the words of KEYS
+
+KEYS = "KEYS"
+TAGS = "TAGS"
+WAIT = "WAIT"  # wait until stored; cut before storing
+DELAY = "DELAY"
+RETRY_TOPIC = "RETRY_TOPIC"
+REAL_TOPIC = "REAL_TOPIC"
+REAL_QUEUE_ID = "REAL_QID"
+TRANSACTION_PREPARED = "TRAN_MSG"
+PRODUCER_GROUP = "PGROUP"
+MIN_OFFSET = "MIN_OFFSET"
+MAX_OFFSET = "MAX_OFFSET"
+BUYER_ID = "BUYER_ID"
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+TRANSFER_FLAG = "TRANSFER_FLAG"
+CORRECTION_FLAG = "CORRECTION_FLAG"
+MQ2_FLAG = "MQ2_FLAG"
+RECONSUME_TIME = "RECONSUME_TIME"
+MSG_REGION = "MSG_REGION"
+TRACE_ON = "TRACE_ON"
+UNIQ_KEY = "UNIQ_KEY"
+MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
+CONSUME_START_TIME = "CONSUME_START_TIME"
+PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
+TRANSACTION_CHECK_TIMES = "TRANSACTION_CHECK_TIMES"
+CHECK_IMMUNITY_SECONDS = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+INSTANCE_ID = "INSTANCE_ID"
+CORRELATION_ID = "CORRELATION_ID"
+REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
+TTL = "TTL"
+ARRIVE_TIME = "ARRIVE_TIME"
+PUSH_REPLY_TIME = "PUSH_REPLY_TIME"
+CLUSTER = "CLUSTER"
+MESSAGE_TYPE = "MSG_TYPE"
+INNER_MULTI_DISPATCH = "INNER_MULTI_DISPATCH"
+INNER_MULTI_QUEUE_OFFSET = "INNER_MULTI_QUEUE_OFFSET"
+
+# What a user's own property may not be called.
+RESERVED = frozenset(
+    {
+        KEYS, TAGS, WAIT, DELAY, RETRY_TOPIC, REAL_TOPIC, REAL_QUEUE_ID, TRANSACTION_PREPARED,
+        PRODUCER_GROUP, MIN_OFFSET, MAX_OFFSET, BUYER_ID, ORIGIN_MESSAGE_ID, TRANSFER_FLAG,
+        CORRECTION_FLAG, MQ2_FLAG, RECONSUME_TIME, MSG_REGION, TRACE_ON, UNIQ_KEY,
+        MAX_RECONSUME_TIMES, CONSUME_START_TIME, PREPARED_QUEUE_OFFSET, TRANSACTION_CHECK_TIMES,
+        CHECK_IMMUNITY_SECONDS, INSTANCE_ID, CORRELATION_ID, REPLY_TO_CLIENT, TTL, ARRIVE_TIME,
+        PUSH_REPLY_TIME, CLUSTER, MESSAGE_TYPE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET,
+    }
+)  # fmt: skip
+
+
+def encode_properties(properties: Mapping[str, str]) -> str:
+    """The text form. A separator inside a name or value would forge other properties: refused."""
+    text = "".join(
+        f"{name}{NAME_VALUE_SEPARATOR}{value}{PROPERTY_SEPARATOR}"
+        for name, value in properties.items()
+    )
+    if text.count(NAME_VALUE_SEPARATOR) + text.count(PROPERTY_SEPARATOR) != 2 * len(properties):
+        raise Malformed("a property holds the character U+0001 or U+0002, which separates them")
+    return text
+
+
+def decode_properties(text: str) -> dict[str, str]:
+    """The properties of a text; a part without a name or a value is passed over, as in Java."""
+    found = {}
+    for item in text.split(PROPERTY_SEPARATOR):
+        name, _, value = item.partition(NAME_VALUE_SEPARATOR)
+        if name and value:
+            found[name] = value
+    return found

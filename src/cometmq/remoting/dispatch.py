@@ -1,0 +1,129 @@
+"""From a request to its reply: one table of codes, one place where an exception becomes a code."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from cometmq.errors import PeerError, Refused, WorldError
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.command import Command
+from cometmq.protocol.headers.base import Header, read_header
+from cometmq.protocol.hosts import Host
+from cometmq.remoting.lanes import Lanes
+
+log = logging.getLogger(__name__)
+
+
+class Link(Protocol):
+    """A connection as handlers see it: the peer can be asked in its turn."""
+
+    peer: Host
+
+    async def invoke(
+        self, code: int, header: Header | None = None, body: bytes = b"", *, timeout_ms: int
+    ) -> Command:
+        """Ask the peer."""
+
+    async def send_oneway(
+        self, code: int, header: Header | None = None, body: bytes = b"", *, timeout_ms: int
+    ) -> None:
+        """Tell the peer."""
+
+    def close(self) -> None:
+        """Send what is written, then close."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One request as its handler sees it."""
+
+    command: Command
+    link: Link
+    received_ms: int  # wall time; one reading for all requests of one read
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What a handler answers."""
+
+    code: int = ResponseCode.SUCCESS.value
+    header: Header | None = None
+    body: bytes = b""
+    remark: str | None = None
+
+
+Outcome = Reply | Awaitable[Reply]
+Handler = Callable[[Call, Any], Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One row of a server's table. A handler that does not wait is a plain function."""
+
+    handler: Handler
+    header: type[Header]
+    lane: str = "admin"  # whose limit of requests in flight it counts against
+    _: KW_ONLY
+    vip_port: bool = True  # also answered on the second port
+
+
+Routes = Mapping[int, Route]
+
+
+class Hook(Protocol):
+    """Sees every call of one side, given or received; `before` may sign, or refuse."""
+
+    def before(self, peer: str, request: Command) -> None:
+        """A request is about to be sent, or to be answered."""
+
+    def after(self, peer: str, request: Command, response: Command) -> None:
+        """Its response has come, or is about to be sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatcher:
+    """Answers requests by a table."""
+
+    routes: Routes
+    lanes: Lanes
+    hooks: tuple[Hook, ...] = ()
+
+    def answer(self, call: Call) -> Outcome:
+        """The reply, or an awaitable of it; neither raises."""
+        command = call.command
+        route = self.routes.get(command.code)
+        if route is None:
+            return Reply(
+                ResponseCode.REQUEST_CODE_NOT_SUPPORTED.value,
+                remark=f"request type {command.code} not supported",
+            )
+        try:
+            for hook in self.hooks:
+                hook.before(str(call.link.peer), command)
+            outcome = route.handler(call, read_header(command, route.header))
+            if isinstance(outcome, Reply):
+                return outcome
+            self.lanes.enter(route.lane)
+        except Exception as error:  # noqa: BLE001 - translated, and logged where it is ours
+            return _failure(error, call)
+        return self._awaited(outcome, call, route.lane)
+
+    async def _awaited(self, outcome: Awaitable[Reply], call: Call, lane: str) -> Reply:
+        try:
+            return await outcome
+        except Exception as error:  # noqa: BLE001 - translated, and logged where it is ours
+            return _failure(error, call)
+        finally:
+            self.lanes.leave(lane)
+
+
+def _failure(error: Exception, call: Call) -> Reply:
+    """The only place where an exception becomes a response code."""
+    match error:
+        case Refused():
+            return Reply(error.code, remark=str(error))
+        case PeerError() | WorldError():
+            return Reply(ResponseCode.SYSTEM_ERROR.value, remark=str(error))
+    log.error("request %d from %s", call.command.code, call.link.peer, exc_info=error)
+    return Reply(ResponseCode.SYSTEM_ERROR.value, remark="the server failed; see its log")

@@ -1,0 +1,124 @@
+"""Address to connection: connect once, share it, drop it when it breaks."""
+
+import asyncio
+from ssl import SSLContext
+
+from cometmq.errors import Unreachable
+from cometmq.protocol.command import Command
+from cometmq.protocol.headers.base import Header
+from cometmq.remoting.channel import Channel, Endpoint
+from cometmq.remoting.dispatch import Dispatcher
+from cometmq.remoting.limits import CLIENT_LIMITS, Limits
+from cometmq.seams import Clock, Net
+
+
+class Pool:
+    """The calling side: one connection an address, whose peer may ask us too, by our table."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        net: Net,
+        dispatcher: Dispatcher,
+        *,
+        limits: Limits = CLIENT_LIMITS,
+        tls: SSLContext | None = None,
+    ) -> None:
+        self._clock = clock
+        self._net = net
+        self._dispatcher = dispatcher
+        self._limits = limits
+        self._tls = tls
+        self._endpoint = Endpoint(clock, limits, lambda channel: None, self._closed)
+        self._channels: dict[str, Channel] = {}
+        self._connecting: dict[str, asyncio.Task[Channel]] = {}
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def invoke(
+        self,
+        address: str,
+        code: int,
+        header: Header | None = None,
+        body: bytes = b"",
+        *,
+        timeout_ms: int,
+    ) -> Command:
+        """Ask whoever is at `host:port`. Unreachable, TimedOut or TooManyRequests if it fails."""
+        channel = self._channels.get(address) or await self.connection(address)
+        return await channel.invoke(code, header, body, timeout_ms=timeout_ms)
+
+    async def send_oneway(
+        self,
+        address: str,
+        code: int,
+        header: Header | None = None,
+        body: bytes = b"",
+        *,
+        timeout_ms: int,
+    ) -> None:
+        """Tell whoever is at `host:port`."""
+        channel = self._channels.get(address) or await self.connection(address)
+        await channel.send_oneway(code, header, body, timeout_ms=timeout_ms)
+
+    async def connection(self, address: str) -> Channel:
+        """The one to this address, made if need be; callers that come meanwhile share it."""
+        channel = self._channels.get(address)
+        if channel is not None and channel.is_open:
+            return channel
+        task = self._connecting.get(address)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._connect(address))
+            self._connecting[address] = task
+            task.add_done_callback(lambda _: self._connecting.pop(address, None))
+        # Shielded: a caller that gives up does not take the connection from the others.
+        return await asyncio.shield(task)
+
+    def drop(self, address: str) -> None:
+        """Close the connection to an address, if there is one."""
+        channel = self._channels.pop(address, None)
+        if channel is not None:
+            channel.close()
+
+    async def close(self) -> None:
+        """Close them all."""
+        tasks = [*self._connecting.values()] + ([self._sweeper] if self._sweeper else [])
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for address in list(self._channels):
+            self.drop(address)
+
+    async def _connect(self, address: str) -> Channel:
+        host, port = parse_address(address)
+        channel = Channel(self._endpoint, self._dispatcher)
+        try:
+            async with asyncio.timeout(self._limits.connect_ms_max / 1000):
+                await self._net.connect(lambda: channel, host, port, self._tls)
+        except TimeoutError:
+            waited = self._limits.connect_ms_max
+            raise Unreachable(f"no connection to {address} within {waited} ms") from None
+        except OSError as error:
+            raise Unreachable(f"no connection to {address}: {error}") from error
+        self._channels[address] = channel
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
+        return channel
+
+    def _closed(self, channel: Channel) -> None:
+        for address in [known for known, one in self._channels.items() if one is channel]:
+            del self._channels[address]
+
+    async def _sweep(self) -> None:
+        while True:
+            await self._clock.sleep_ms(self._limits.sweep_ms)
+            now_ms = self._clock.monotonic_ms()
+            for channel in list(self._channels.values()):
+                channel.look_after(now_ms)
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Host and port of `host:port`; an IPv6 host may stand in brackets."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise Unreachable(f"{address!r} is not host:port")
+    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -1,0 +1,105 @@
+"""Settings: RocketMQ's names in files and on the command line, typed structs inside.
+
+A settings struct lists what it knows; a description and bounds stand with each field. A key that
+nobody knows is refused with the nearest known one: in the original a typing error goes unnoticed.
+"""
+
+import logging
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TypeVar, dataclass_transform
+
+import msgspec
+
+from cometmq.errors import BadSetting
+from cometmq.protocol.java import format_properties, parse_properties
+from cometmq.protocol.spelling import camel
+
+log = logging.getLogger(__name__)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)  # so that mypy sees it inherited
+class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=camel()):
+    """Base of each process's settings."""
+
+
+S = TypeVar("S", bound=Settings)
+
+SECRET = frozenset({"tls.server.keyPassword"})  # never shown, in no log, reply or listing
+
+# Keys of the original that mean nothing here: there are no thread pools and no native selectors.
+MEANINGLESS = frozenset(
+    {
+        "serverWorkerThreads",
+        "serverCallbackExecutorThreads",
+        "serverSelectorThreads",
+        "serverSocketSndBufSize",
+        "serverSocketRcvBufSize",
+        "serverPooledByteBufAllocatorEnable",
+        "useEpollNativeSelector",
+        "writeBufferHighWaterMark",
+        "writeBufferLowWaterMark",
+        "serverNettyWorkerGroupEnable",
+        "rocketmqHome",
+    }
+)
+
+
+def parse_pairs(pairs: list[str]) -> dict[str, str]:
+    """`key=value` arguments of a command line."""
+    found = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key.strip():
+            raise BadSetting(f"{pair!r} is not key=value")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def parse_file(content: bytes, name: str) -> dict[str, str]:
+    """A .properties file, such as broker.conf."""
+    try:
+        return {key: value.strip() for key, value in parse_properties(content.decode()).items()}
+    except UnicodeDecodeError as error:
+        raise BadSetting(f"{name} is not UTF-8 text: {error}") from error
+
+
+def build(shape: type[S], values: Mapping[str, str], *, base: S | None = None) -> S:
+    """Settings with these values over the defaults, or over `base`; BadSetting names the key."""
+    known = set(shape.__struct_encode_fields__)
+    unknown = sorted(values.keys() - known - MEANINGLESS)
+    if unknown:
+        raise BadSetting(f"unknown setting {unknown[0]}{_hint(unknown[0], known)}")
+    ignored = sorted(values.keys() & (MEANINGLESS - known))
+    if ignored:
+        log.info("settings without a meaning here: %s", ", ".join(ignored))
+    texts = as_texts(base) if base is not None else {}
+    texts |= {key: value for key, value in values.items() if key in known}
+    try:
+        return msgspec.convert(texts, shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadSetting(f"bad setting: {error}") from error
+
+
+def _hint(key: str, known: set[str]) -> str:
+    near = get_close_matches(key, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def as_texts(settings: Settings) -> dict[str, str]:
+    """Wire names and values, as a properties file holds them; what is None is left out."""
+    values = {
+        wire: msgspec.to_builtins(getattr(settings, name))
+        for name, wire in zip(
+            settings.__struct_fields__, settings.__struct_encode_fields__, strict=True
+        )
+    }
+    return parse_properties(
+        format_properties({key: value for key, value in values.items() if value is not None})
+    )
+
+
+def as_properties(settings: Settings) -> str:
+    """The text that getNamesrvConfig and getBrokerConfig show: all but the secrets."""
+    texts = as_texts(settings)
+    return format_properties({key: texts[key] for key in texts.keys() - SECRET})
