@@ -13,8 +13,9 @@ Servers = tuple[ApacheNamesrv, ApacheBroker]
 
 
 @pytest.fixture
-def servers(apache_namesrv: Callable[..., ApacheNamesrv],
-            apache_broker: Callable[..., ApacheBroker]) -> Servers:
+def servers(
+    apache_namesrv: Callable[..., ApacheNamesrv], apache_broker: Callable[..., ApacheBroker]
+) -> Servers:
     """An Apache name server and a broker registered there."""
     namesrv = apache_namesrv()
     return namesrv, apache_broker(namesrv=namesrv.address)
@@ -29,7 +30,8 @@ def test_what_is_produced_is_consumed(servers: Servers) -> None:
     assert {line["body"] for line in received} == {f"hello-{i}" for i in range(10)}
     assert {line["msgId"] for line in received} == {line["msgId"] for line in sent}
     assert {(line["tags"], line["keys"]) for line in received} == {
-        ("red", f"k-{i}") for i in range(10)}
+        ("red", f"k-{i}") for i in range(10)
+    }
 
 
 def test_mqadmin_sees_the_broker(servers: Servers) -> None:
@@ -43,8 +45,10 @@ def test_mqadmin_sees_the_broker(servers: Servers) -> None:
 def test_servers_can_be_paused_killed_and_started_again(servers: Servers) -> None:
     """Produce in its loop reports each turn of fortune, and goes on."""
     namesrv, broker = servers
-    with start_java("Produce", namesrv.address, "Loop", "makers", 0, "x", "loop", "delay=20",
-                    "timeout=1500") as program:
+    with start_java(
+        "Produce", namesrv.address, "Loop", "makers", 0, "x", "loop", "delay=20", "timeout=1500"
+    ) as program:
+
         def wait_for(status: str) -> None:
             while program.next(timeout=60)["status"] != status:
                 pass
