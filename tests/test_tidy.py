@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 LAYERS = [
     "errors",
     "protocol",
-    "seams settings",
+    "seams settings disk",
     "store remoting",
     "namesrv broker client",
     "admin",
@@ -22,9 +22,10 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
-IMPURE = set("asyncio socket selectors threading time random os io logging mmap pathlib".split())
+IMPURE = {"asyncio", "socket", "selectors", "threading", "time", "random", "os", "io"}
+IMPURE |= {"logging", "mmap", "pathlib", "subprocess"}
 # Nothing that a peer sends may ever reach one of these.
-DANGEROUS = set("subprocess pickle marshal shelve ctypes code pty".split())
+DANGEROUS = {"subprocess", "pickle", "marshal", "shelve", "ctypes", "code", "pty"}
 
 FILES = {
     ".".join(path.relative_to(SOURCE).with_suffix("").parts): path for path in SOURCE.rglob("*.py")

@@ -25,17 +25,24 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _version(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.")
-    ] = False,
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from cometmq import __version__
 
         typer.echo(f"cometmq {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def _any_command(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print it and leave."
+        ),
+    ] = False,
+) -> None:
+    """What holds for every sub-command."""
 
 
 @app.command(context_settings=_HELP)

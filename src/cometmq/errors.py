@@ -61,6 +61,14 @@ class BadState(WorldError):
     """A file of ours cannot be read back."""
 
 
+class StoreFailed(WorldError):
+    """The disk failed the store: it takes no more messages until it is opened again."""
+
+
+class DiskFull(WorldError):
+    """No room for another file; the store takes messages again once there is."""
+
+
 class BadSetting(UserError):
     """A setting that is unknown, of the wrong type or out of range."""
 

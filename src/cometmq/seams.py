@@ -5,13 +5,15 @@ cut the power, jump the clock and drop the wire.
 """
 
 import asyncio
-import os
 import socket
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from ssl import SSLContext
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Timer(Protocol):
@@ -37,14 +39,67 @@ class Clock(Protocol):
         """Return after the delay."""
 
 
+class Region(Protocol):
+    """A file of fixed size, mapped and allocated: writing to its memory cannot fail."""
+
+    path: Path
+    memory: memoryview
+
+    def find(self, pattern: bytes, start: int) -> int:
+        """Where the pattern next stands; -1 if nowhere."""
+
+    def sync(self) -> None:
+        """Return when what was written before the call survives a power cut; OSError if not."""
+
+    def close(self) -> None:
+        """No more use of it from our side; readers that hold a view keep it alive."""
+
+
 class Disk(Protocol):
-    """Files. What `replace` has returned from survives a power cut, whole."""
+    """Files. All of it may block; `begin` runs something off the loop."""
 
     def read(self, path: Path) -> bytes:
         """The content of a file; FileNotFoundError if there is none."""
 
     def replace(self, path: Path, content: bytes) -> None:
         """Give a file a new content, making its folder; a crash leaves the old one or the new."""
+
+    def create(self, path: Path, size: int) -> Region:
+        """A new file of zeros that is there, whole, after a power cut; OSError when full."""
+
+    def map(self, path: Path, size: int) -> Region:
+        """A file that is there; BadState if it has another size."""
+
+    def size(self, path: Path) -> int:
+        """Of a file; FileNotFoundError if there is none."""
+
+    def read_at(self, path: Path, offset: int, size: int) -> bytes:
+        """A part of a file; less at its end."""
+
+    def write_at(self, path: Path, offset: int, data: bytes, file_size: int) -> None:
+        """Write a part of a file, made with holes and this size if need be, and make it durable."""
+
+    def delete(self, path: Path) -> None:
+        """Remove a file for good; one that is not there is no error."""
+
+    def names(self, folder: Path) -> list[str]:
+        """What is in a folder, sorted; nothing if it is not there."""
+
+    def used_ratio(self, folder: Path) -> float:
+        """How full the file system is that holds the folder: 0 to 1."""
+
+    def lock(self, path: Path) -> "Lock":
+        """Hold a lock file for this process alone; BadState if another holds it."""
+
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        """Start something that blocks, on a thread; the loop awaits it with `wrap_future`."""
+
+
+class Lock(Protocol):
+    """A file that keeps other processes out."""
+
+    def release(self) -> None:
+        """Let others in."""
 
 
 class Net(Protocol):
@@ -85,29 +140,6 @@ class RealClock:
     async def sleep_ms(self, delay_ms: int) -> None:
         """By the running loop."""
         await asyncio.sleep(delay_ms / 1000)
-
-
-class RealDisk:
-    """The file system."""
-
-    def read(self, path: Path) -> bytes:
-        """The content of a file."""
-        return path.read_bytes()
-
-    def replace(self, path: Path, content: bytes) -> None:
-        """Temp file, fsync, rename, fsync of the folder."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temp = path.with_name(path.name + ".tmp")
-        with temp.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temp.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 class RealNet:

@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+
 from cometmq.namesrv.config import NamesrvConfig
 from cometmq.namesrv.server import NameServer
 from cometmq.testing.clock import ManualClock

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from pathlib import Path
 
+from cometmq.disk import RealDisk
 from cometmq.namesrv.config import NamesrvConfig
 from cometmq.namesrv.handlers import build_routes
 from cometmq.namesrv.kv_table import KvTable
@@ -15,7 +16,7 @@ from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.limits import Limits
 from cometmq.remoting.server import Server
 from cometmq.remoting.tls import ServerTls, TlsMode, server_context
-from cometmq.seams import Clock, Disk, Net, RealClock, RealDisk, RealNet
+from cometmq.seams import Clock, Disk, Net, RealClock, RealNet
 
 log = logging.getLogger(__name__)
 

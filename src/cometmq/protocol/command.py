@@ -37,8 +37,12 @@ class Codec(IntEnum):
     BINARY = 1
 
 
-class Command(msgspec.Struct, kw_only=True, rename={"fields": "extFields"}):
-    """One request or response. `body` and `codec` belong to the frame, not to the header."""
+# `body` and `codec` belong to the frame: under these names no peer sets them from a header.
+_WIRE_NAMES = {"fields": "extFields", "body": "#body", "codec": "#codec"}
+
+
+class Command(msgspec.Struct, kw_only=True, rename=_WIRE_NAMES):
+    """One request or response."""
 
     code: Int32
     opaque: Int32 = 0
@@ -155,14 +159,14 @@ def decode_binary(header: bytes) -> Command:
 
 
 def encode_binary(command: Command) -> bytes:
-    """The binary header. Its code and version are shorts: one that does not fit is refused."""
+    """The binary header. Code, version and sizes of names are shorts: what is more is refused."""
     remark = (command.remark or "").encode()
-    fields = _pack_fields(command.ext_fields)
     language = LANGUAGE_NUMBERS.get(command.language, LANGUAGE_NUMBERS[LANGUAGE_UNKNOWN])
     try:
         head = _HEAD.pack(command.code, language, command.version, command.opaque, command.flag)
+        fields = _pack_fields(command.ext_fields)
     except struct.error as error:
-        raise TooLarge(f"code or version does not fit a binary header: {error}") from error
+        raise TooLarge(f"a number does not fit a binary header: {error}") from error
     return b"".join((head, _SIZE.pack(len(remark)), remark, _SIZE.pack(len(fields)), fields))
 
 

@@ -70,14 +70,27 @@ def _zstd_compress(body: bytes, level: int) -> bytes:
 
 
 def _zstd_decompress(body: bytes, size_max: int) -> bytes:
+    from zstandard import ZstdDecompressor, ZstdError, frame_content_size
+
+    try:
+        if frame_content_size(body) > size_max:  # a frame that says its size is not held to ours
+            raise TooLarge(f"more than {size_max} bytes after decompression")
+        found = ZstdDecompressor().decompress(body, max_output_size=size_max + 1)
+    except ZstdError as error:
+        # Cut short, or longer than the bound: the same error. A reader tells them apart.
+        return _whole(_zstd_start(body, size_max, error), False, size_max)
+    return _whole(found, True, size_max)
+
+
+def _zstd_start(body: bytes, size_max: int, cause: Exception) -> bytes:
+    """As much as can be read of a frame that is not whole."""
     from zstandard import ZstdDecompressor, ZstdError
 
     try:
         with ZstdDecompressor().stream_reader(body) as stream:
-            found = stream.read(size_max + 1)
-    except ZstdError as error:
-        raise Malformed(f"not a zstd frame: {error}") from error
-    return _whole(found, True, size_max)
+            return stream.read(size_max + 1)
+    except ZstdError:
+        raise Malformed(f"not a zstd frame: {cause}") from cause
 
 
 def _whole(found: bytes, ended: bool, size_max: int) -> bytes:

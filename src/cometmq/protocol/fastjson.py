@@ -3,18 +3,23 @@
 It writes maps whose keys are objects as `{{"queueId":0}:1}` and number keys bare, `{0:"a"}`; it
 leaves null fields out; enum values travel by name. Bodies are `msgspec.Struct`s. Reading tries
 standard JSON first, which nearly every body is; a text in the dialect is rewritten into standard
-JSON, with an object key as a string that holds the key's own JSON.
+JSON, with an object key as a string that holds the key's own JSON. A null where a value belongs
+counts as left out, and `{"$ref":"$.a"}` stands for what is at that place.
 """
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from functools import cache
+from math import isfinite
 from typing import Any, Self, TypeVar, cast, dataclass_transform
 
 import msgspec
 
 from cometmq.errors import Malformed
+from cometmq.protocol.java import double_text
+from cometmq.protocol.references import REFERENCE, resolve
 from cometmq.protocol.spelling import camel
 
 T = TypeVar("T")
@@ -45,7 +50,7 @@ class ObjectKey(ABC):
     @classmethod
     @abstractmethod
     def of_fields(cls, fields: dict[str, Any]) -> Self:
-        """The inverse of `fields`; KeyError, TypeError or ValueError if it cannot be."""
+        """The inverse of `fields`; a ValidationError if it cannot be."""
 
 
 def _read_custom(shape: type, found: object) -> object:
@@ -53,8 +58,8 @@ def _read_custom(shape: type, found: object) -> object:
     try:
         fields: Any = msgspec.json.decode(found) if isinstance(found, str) else found
         return shape.of_fields(fields)
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{found!r} is no {shape.__name__}") from error
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{str(found)[:80]!r} is no {shape.__name__}") from error
 
 
 @cache
@@ -64,8 +69,27 @@ def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
 
 def loads(data: bytes, shape: type[T]) -> T:
     """The value of a body; Malformed when it is no JSON, or not of this shape."""
+    decoder = _decoder(cast(Hashable, shape))
+    with _faults_of(shape):
+        try:
+            return cast(T, _decode(data, decoder))
+        except msgspec.ValidationError:
+            if b"null" not in data:
+                raise
+            plain = _without_nulls(_decode(data, _decoder(Any)))
+            return cast(T, decoder.decode(msgspec.json.encode(plain)))
+
+
+def reshape(plain: object, shape: type[T]) -> T:
+    """The value of a body that was read without a shape and put right."""
+    with _faults_of(shape):
+        return cast(T, _decoder(cast(Hashable, shape)).decode(msgspec.json.encode(plain)))
+
+
+@contextmanager
+def _faults_of(shape: type) -> Iterator[None]:
     try:
-        return cast(T, _decode(data, _decoder(cast(Hashable, shape))))
+        yield
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Malformed(f"body is no {shape.__name__}: {error}") from error
     except RecursionError as error:
@@ -73,6 +97,12 @@ def loads(data: bytes, shape: type[T]) -> T:
 
 
 def _decode(data: bytes, decoder: msgspec.json.Decoder[Any]) -> object:
+    if REFERENCE in data:
+        data = msgspec.json.encode(resolve(_decode_text(data, _decoder(Any))))
+    return _decode_text(data, decoder)
+
+
+def _decode_text(data: bytes, decoder: msgspec.json.Decoder[Any]) -> object:
     try:
         return decoder.decode(data)
     except msgspec.ValidationError:
@@ -81,12 +111,11 @@ def _decode(data: bytes, decoder: msgspec.json.Decoder[Any]) -> object:
         return decoder.decode(standard_json(data.decode()))
 
 
-def reshape(plain: object, shape: type[T]) -> T:
-    """The value of a body that was read without a shape and put right."""
-    try:
-        return msgspec.convert(plain, shape, strict=False, dec_hook=_read_custom)
-    except msgspec.ValidationError as error:
-        raise Malformed(f"body is no {shape.__name__}: {error}") from error
+def _without_nulls(plain: object) -> object:
+    """Clients in other languages write null where the original leaves a field out."""
+    if isinstance(plain, dict):
+        return {key: _without_nulls(item) for key, item in plain.items() if item is not None}
+    return list(map(_without_nulls, plain)) if isinstance(plain, list) else plain
 
 
 def dumps(value: object, *, standard: bool = False) -> bytes:
@@ -97,8 +126,7 @@ def dumps(value: object, *, standard: bool = False) -> bytes:
 def standard_json(text: str) -> str:
     """The same JSON with every key a string. Not recursive: depth costs no stack."""
     open_brackets: list[str] = []
-    # Where in `done` the key began that each open object has last seen, if it is an object itself.
-    key_starts: list[int | None] = []
+    key_at = key_depth = -1  # of the key that is open and an object itself: in `done`, in brackets
     done: list[str] = []
     at, previous = 0, ""
     while (match := _TOKEN.match(text, at)) is not None:
@@ -106,16 +134,20 @@ def standard_json(text: str) -> str:
         string, sign, bare = match.groups()
         expects_key = bool(open_brackets) and open_brackets[-1] == "{" and previous in ("{", ",")
         if sign in ("{", "["):
-            key_starts.append(len(done) if expects_key else None)
+            if expects_key and key_at >= 0:
+                # Each level of quoting doubles the backslashes of the one inside it.
+                raise Malformed(f"a key inside a key at {at}")
+            if expects_key:
+                key_at, key_depth = len(done), len(open_brackets)
             open_brackets.append(sign)
             done.append(sign)
         elif sign in ("}", "]"):
             if not open_brackets or "{}[]".index(sign) - "{}[]".index(open_brackets.pop()) != 1:
                 raise Malformed(f"unexpected {sign!r} at {at}")
             done.append(sign)
-            start = key_starts.pop()
-            if start is not None:
-                done[start:] = [_quoted("".join(done[start:]))]
+            if key_depth == len(open_brackets):
+                done[key_at:] = [_quoted("".join(done[key_at:]))]
+                key_at = key_depth = -1
         elif bare is not None:
             done.append(_quoted(bare) if expects_key or not _is_value(bare) else bare)
         else:
@@ -160,6 +192,8 @@ class _Writer:
             return "[" + ",".join(map(self.text, value)) + "]"
         if isinstance(value, str) and self._standard and not value.isascii():
             return _ascii_quoted(value)
+        if isinstance(value, float) and isfinite(value):
+            return double_text(value)
         return msgspec.json.encode(value).decode()
 
     def _object(self, value: msgspec.Struct) -> str:
@@ -174,10 +208,10 @@ class _Writer:
         )
 
     def _map(self, value: dict[Any, object]) -> str:
-        items = [(self._key(key), item) for key, item in value.items() if item is not None]
+        items = [(key, item) for key, item in value.items() if item is not None]
         if self._standard:
-            items.sort(key=lambda pair: pair[0])
-        return "{" + ",".join(f"{key}:{self.text(item)}" for key, item in items) + "}"
+            items.sort(key=lambda pair: pair[0])  # numbers by value
+        return "{" + ",".join(f"{self._key(key)}:{self.text(item)}" for key, item in items) + "}"
 
     def _key(self, key: object) -> str:
         written = self.text(key)

@@ -1,7 +1,8 @@
-"""Habits of Java that must be reproduced: String.hashCode and .properties files."""
+"""Habits of Java that must be reproduced: String.hashCode, Double.toString, .properties files."""
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 
 _HASH_BITS = 0xFFFFFFFF
 
@@ -20,8 +21,21 @@ def _utf16_units(text: str) -> memoryview | bytes:
     return memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
 
 
+def double_text(value: float) -> str:
+    """`Double.toString` of a finite number: decimal from 0.001 to 10 million, else 1.0E-5."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    assert isinstance(exponent, int), "neither infinite nor NaN"
+    text = "".join(map(str, digits)).rstrip("0")
+    power = exponent + len(digits) - 1
+    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
+
+
 # One logical line: key, separator (white space, one of = or :), value. Escapes hide a separator.
-_KEY = re.compile(r"(?P<key>(?:\\.|[^\\\s=:])*)[ \t\f]*(?:[=:][ \t\f]*)?(?P<value>.*)", re.DOTALL)
+_KEY = re.compile(
+    r"(?P<key>(?:\\.|[^\\ \t\f=:])*)[ \t\f]*(?:[=:][ \t\f]*)?(?P<value>.*)", re.DOTALL
+)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -37,14 +51,18 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def format_properties(values: Mapping[str, object]) -> str:
-    """`key=value` lines, sorted, in the plain form that RocketMQ's servers write."""
+    """`key=value` lines, sorted, in the plain form that RocketMQ's servers write.
+
+    A backslash stays as it is, so it is lost on those who parse the text, as there; a line break
+    is escaped: it would add settings of its own.
+    """
     return "".join(f"{key}={_java_text(values[key])}\n" for key in sorted(values))
 
 
 def _java_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "" if value is None else str(value)
+    return "" if value is None else str(value).replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _logical_lines(text: str) -> list[str]:
@@ -62,11 +80,15 @@ def _logical_lines(text: str) -> list[str]:
         else:
             lines.append(part)
         continued = ends_open
-    return lines
+    return [line for line in lines if line]
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+    if "\\" not in text:
+        return text
+    # Two escapes may be the halves of one character; a half alone is none.
+    units = _ESCAPE.sub(_unescaped, text).encode("utf-16-le", "surrogatepass")
+    return units.decode("utf-16-le", "replace")
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -15,6 +15,7 @@ FRAME_SIZE_MAX = 16 << 20  # with its length field; a longer frame closes the co
 HEADER_SIZE_MAX = 1 << 20  # a send's properties take at most 6 x 32767 as JSON; the rest is room
 HEADER_FIELDS_MAX = 4096  # entries of a binary header
 INFLATED_SIZE_MAX = 64 << 20  # of a compressed register body
+RESOLVED_PARTS_MAX = 1 << 18  # values in a body whose references are resolved
 
 # A message
 MESSAGE_SIZE_MAX = 4 << 20  # body; the default of maxMessageSize

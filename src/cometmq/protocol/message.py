@@ -48,13 +48,13 @@ def _head(born_size: int, store_size: int) -> struct.Struct:
 
 
 # By the two bits of the sys flag, shifted down: nothing, born host, store host, both are IPv6.
-_V6_SHIFT = 4
-_HEADS = (_head(8, 8), _head(20, 8), _head(8, 20), _head(20, 20))
-assert [head.size for head in _HEADS] == [88, 100, 100, 112]
+V6_SHIFT = 4
+HEADS = (_head(8, 8), _head(20, 8), _head(8, 20), _head(20, 20))
+assert [head.size for head in HEADS] == [88, 100, 100, 112]
 _START = struct.Struct(">ii")  # total size, magic
 _SYS_FLAG = struct.Struct(">i")
 _SYS_FLAG_AT = 36
-RECORD_SIZE_MIN = _HEADS[0].size + 1 + 2
+RECORD_SIZE_MIN = HEADS[0].size + 1 + 2
 
 
 class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ def pack_record(message: StoredMessage) -> bytes:
     if len(properties) > PROPERTIES_SIZE_MAX:
         raise TooLarge(f"properties of {len(properties)} bytes, the limit is {PROPERTIES_SIZE_MAX}")
     v6_bits = host_flags(message.born_host, message.store_host)
-    head = _HEADS[v6_bits >> _V6_SHIFT]
+    head = HEADS[v6_bits >> V6_SHIFT]
     size = head.size + len(message.body) + 1 + len(topic) + 2 + len(properties)
     packed = b"".join(
         (
@@ -114,7 +114,7 @@ def pack_record(message: StoredMessage) -> bytes:
                 message.flag,
                 message.queue_offset,
                 message.physical_offset,
-                message.sys_flag & ~(3 << _V6_SHIFT) | v6_bits,
+                message.sys_flag & ~(3 << V6_SHIFT) | v6_bits,
                 message.born_ms,
                 pack_host(message.born_host),
                 message.stored_ms,
@@ -144,7 +144,7 @@ def unpack_record(
     size, magic = _START.unpack_from(view)
     if magic != MAGIC:
         raise Malformed(f"magic {magic & 0xFFFFFFFF:#x} at {at} does not start a record")
-    head = _HEADS[_SYS_FLAG.unpack_from(view, _SYS_FLAG_AT)[0] >> _V6_SHIFT & 3]
+    head = HEADS[_SYS_FLAG.unpack_from(view, _SYS_FLAG_AT)[0] >> V6_SHIFT & 3]
     if not head.size + 3 <= size <= len(view):
         raise Malformed(f"record at {at} says {size} bytes, there are {len(view)}")
     fields = head.unpack_from(view)
@@ -186,9 +186,9 @@ def _tail(view: memoryview, body_size: int, at: int) -> tuple[bytes, str, str]:
     return bytes(view[:body_size]), topic, properties
 
 
-def unpack_records(data: bytes | memoryview) -> Iterator[StoredMessage]:
+def unpack_records(data: bytes | memoryview, *, check_crc: bool = True) -> Iterator[StoredMessage]:
     """The messages of a pull's body, one after the other."""
     at = 0
     while at < len(data):
-        yield unpack_record(data, at)
+        yield unpack_record(data, at, check_crc=check_crc)
         at += _START.unpack_from(data, at)[0]

@@ -50,7 +50,7 @@ CLOSED_TOPICS = frozenset(
         OFFSET_MOVED_TOPIC,
     }
 )
-SYSTEM_GROUPS = frozenset(
+BUILT_IN_GROUPS = frozenset(
     {
         "DEFAULT_CONSUMER",
         "DEFAULT_PRODUCER",
@@ -113,8 +113,8 @@ def is_system_topic(name: str) -> bool:
 
 
 def is_system_group(name: str) -> bool:
-    """Used by the system itself."""
-    return name in SYSTEM_GROUPS or name.startswith(SYSTEM_GROUP_PREFIX)
+    """Used by the system itself. The built-in groups are not, and take a namespace like any."""
+    return name.startswith(SYSTEM_GROUP_PREFIX)
 
 
 def with_namespace(namespace: str, name: str) -> str:
@@ -127,13 +127,21 @@ def with_namespace(namespace: str, name: str) -> str:
     return f"{prefix}{namespace}{NAMESPACE_SEPARATOR}{bare}"
 
 
-def without_namespace(name: str) -> str:
-    """The name as its owner wrote it."""
-    if is_system_topic(name) or is_system_group(name):
+def without_namespace(name: str, namespace: str | None = None) -> str:
+    """The name as its owner wrote it; out of this namespace only, if one is given."""
+    found = namespace_of(name)
+    if not found or namespace not in (None, found):
         return name
     prefix, bare = _split_prefix(name)
-    namespace, separator, rest = bare.partition(NAMESPACE_SEPARATOR)
-    return prefix + (rest if separator and namespace else bare)
+    return prefix + bare.removeprefix(found + NAMESPACE_SEPARATOR)
+
+
+def namespace_of(name: str) -> str:
+    """The namespace in a name; empty where there is none."""
+    if is_system_topic(name) or is_system_group(name):
+        return ""
+    namespace, separator, _ = _split_prefix(name)[1].partition(NAMESPACE_SEPARATOR)
+    return namespace if separator else ""
 
 
 def _split_prefix(name: str) -> tuple[str, str]:

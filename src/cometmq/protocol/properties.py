@@ -57,13 +57,19 @@ RESERVED = frozenset(
 )  # fmt: skip
 
 
-def encode_properties(properties: Mapping[str, str]) -> str:
-    """The text form. A separator inside a name or value would forge other properties: refused."""
-    text = "".join(
-        f"{name}{NAME_VALUE_SEPARATOR}{value}{PROPERTY_SEPARATOR}"
+def encode_properties(properties: Mapping[str, str | None]) -> str:
+    """The text form: no separator at its end, no property that is None, empty ones kept.
+
+    A separator inside a name or value would forge other properties: refused, unlike there.
+    """
+    items = [
+        f"{name}{NAME_VALUE_SEPARATOR}{value}"
         for name, value in properties.items()
-    )
-    if text.count(NAME_VALUE_SEPARATOR) + text.count(PROPERTY_SEPARATOR) != 2 * len(properties):
+        if value is not None
+    ]
+    text = PROPERTY_SEPARATOR.join(items)
+    separators = text.count(NAME_VALUE_SEPARATOR) + text.count(PROPERTY_SEPARATOR)
+    if separators != max(2 * len(items) - 1, 0):
         raise Malformed("a property holds the character U+0001 or U+0002, which separates them")
     return text
 

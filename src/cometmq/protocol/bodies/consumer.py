@@ -81,7 +81,16 @@ class ConsumerStatus(Body):
 class CorrectionOffsets(Body):
     """QUERY_CORRECTION_OFFSET: by queue id."""
 
-    correction_offsets: dict[int, Int64] = {}
+    correction_offsets: dict[Int32, Int64] = {}
+
+
+class OffsetMoved(Body):
+    """The body of a message on OFFSET_MOVED_EVENT: a group asked for an offset out of range."""
+
+    consumer_group: str
+    message_queue: MessageQueue
+    offset_new: Int64
+    offset_request: Int64
 
 
 class ProcessQueueInfo(Body, rename=camel(cached_mib="cachedMsgSizeInMiB", dropped="droped")):

@@ -3,8 +3,17 @@
 from functools import total_ordering
 from typing import Any, Self
 
+import msgspec
+
 from cometmq.protocol.fastjson import Body, ObjectKey
+from cometmq.protocol.limits import Int32
 from cometmq.protocol.spelling import camel
+
+
+class _QueueFields(Body):
+    broker_name: str
+    queue_id: Int32
+    topic: str
 
 
 @total_ordering
@@ -40,7 +49,8 @@ class MessageQueue(ObjectKey):
     @classmethod
     def of_fields(cls, fields: dict[str, Any]) -> Self:
         """From the wire."""
-        return cls(str(fields["topic"]), str(fields["brokerName"]), int(fields["queueId"]))
+        found = msgspec.convert(fields, _QueueFields, strict=False)
+        return cls(found.topic, found.broker_name, found.queue_id)
 
 
 class LockQueues(Body):

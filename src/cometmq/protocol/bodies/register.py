@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from cometmq.errors import Malformed
 from cometmq.protocol.bodies.tables import DataVersion, TopicConfig, TopicConfigTable
 from cometmq.protocol.compression import inflate
-from cometmq.protocol.fastjson import Body, dumps, loads
+from cometmq.protocol.fastjson import Body, dumps, loads, reshape
 from cometmq.protocol.limits import INFLATED_SIZE_MAX
 from cometmq.protocol.spelling import camel
 
@@ -30,7 +30,7 @@ def encode_register(body: RegisterBroker, *, compressed: bool = False) -> bytes:
     topics = body.topics.topic_config_table.values()
     parts = [_sized(dumps(body.topics.data_version)), len(topics).to_bytes(4)]
     parts += (_sized(_topic_line(topic).encode()) for topic in topics)
-    parts.append(_sized(dumps(body.filter_server_list or [])))
+    parts.append(_sized(dumps(body.filter_server_list)))
     return zlib.compress(b"".join(parts), zlib.Z_BEST_COMPRESSION)
 
 
@@ -41,8 +41,9 @@ def decode_register(data: bytes, *, compressed: bool = False) -> RegisterBroker:
     parts = _parts(inflate(data, INFLATED_SIZE_MAX))
     version = loads(next(parts), DataVersion)
     topics = [_parse_topic(line) for line in _counted(parts)]
+    servers = next(parts)
     return RegisterBroker(
-        filter_server_list=loads(next(parts), list[str]),
+        filter_server_list=None if servers == b"null" else loads(servers, list[str]),
         topics=TopicConfigTable(
             data_version=version, topic_config_table={topic.topic_name: topic for topic in topics}
         ),
@@ -79,6 +80,9 @@ def _counted(parts: Iterator[bytes]) -> Iterator[bytes]:
         yield next(parts)
 
 
+_TOPIC_LINE = ("topicName", "readQueueNums", "writeQueueNums", "perm", "topicFilterType")
+
+
 def _topic_line(topic: TopicConfig) -> str:
     return (
         f"{topic.topic_name} {topic.read_queue_nums} {topic.write_queue_nums} {topic.perm} "
@@ -88,13 +92,7 @@ def _topic_line(topic: TopicConfig) -> str:
 
 def _parse_topic(line: bytes) -> TopicConfig:
     try:
-        name, read_queues, write_queues, perm, filter_type = line.decode().split(" ")
-        return TopicConfig(
-            topic_name=name,
-            read_queue_nums=int(read_queues),
-            write_queue_nums=int(write_queues),
-            perm=int(perm),
-            topic_filter_type=filter_type,
-        )
+        values = line.decode().split(" ")
+        return reshape(dict(zip(_TOPIC_LINE, values, strict=True)), TopicConfig)
     except ValueError as error:
         raise Malformed(f"no topic of a register body: {line[:80]!r}") from error

@@ -1,7 +1,7 @@
 """Who serves what: brokers, queues, routes, clusters, and lists of names."""
 
 from cometmq.protocol.fastjson import Body
-from cometmq.protocol.limits import Int32
+from cometmq.protocol.limits import Int32, Int64
 
 
 class QueueData(Body, kw_only=True):
@@ -17,7 +17,7 @@ class QueueData(Body, kw_only=True):
 class BrokerData(Body, kw_only=True):
     """The nodes of one broker name, by id; the master has id 0."""
 
-    broker_addrs: dict[int, str] = {}
+    broker_addrs: dict[Int64, str] = {}
     broker_name: str
     cluster: str
 

@@ -55,7 +55,13 @@ class GroupConfigTable(Body):
 class ConsumerOffsetTable(Body):
     """`topic@group` to queue id to consumed offset."""
 
-    offset_table: dict[str, dict[int, Int64]] = {}
+    offset_table: dict[str, dict[Int32, Int64]] = {}
+
+
+class DelayOffsetTable(Body):
+    """GET_ALL_DELAY_OFFSET: delay level to the offset up to which its messages are delivered."""
+
+    offset_table: dict[Int32, Int64] = {}
 
 
 class KvTable(Body):

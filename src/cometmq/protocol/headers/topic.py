@@ -4,7 +4,7 @@ from cometmq.protocol.headers.base import Header
 from cometmq.protocol.limits import Int32
 
 
-class CreateTopicHeader(Header):
+class CreateTopicHeader(Header, kw_only=True):
     """UPDATE_AND_CREATE_TOPIC."""
 
     topic: str
@@ -14,7 +14,7 @@ class CreateTopicHeader(Header):
     perm: Int32
     topic_filter_type: str
     topic_sys_flag: Int32 | None = None
-    order: bool = False
+    order: bool
 
 
 class TopicHeader(Header):

@@ -1,0 +1,52 @@
+"""Ways to measure that a noisy machine cannot spoil much: CPU time, and the best of several runs."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def cpu_us(work: Callable[[], object], *, count: int = 50_000, repeats: int = 5) -> float:
+    """CPU microseconds of one call: the best of a few runs."""
+    best = float("inf")
+    for _ in range(repeats):
+        begun = time.process_time()
+        for _ in range(count):
+            work()
+        best = min(best, time.process_time() - begun)
+    return best / count * 1e6
+
+
+def process_cpu_s(pid: int) -> float:
+    """CPU seconds that a process has used, in user and system mode, with all its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * _TICK_S
+
+
+def rss_mb(pid: int) -> float:
+    """Resident memory of a process."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise ValueError(f"process {pid} has no VmRSS")
+
+
+def machine() -> str:
+    """What it was measured on."""
+    model = "unknown"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+    python = subprocess.run(
+        [sys.executable, "--version"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    return f"{os.cpu_count()} x {model}, {python}"
+
+
+def show(name: str, value: float, unit: str, note: str = "") -> None:
+    """One figure, one line."""
+    print(f"{name:58} {value:12,.2f} {unit:10} {note}".rstrip(), flush=True)

@@ -1,0 +1,49 @@
+"""A name server without a socket: its table of routes, called directly."""
+
+import pytest
+
+from cometmq.disk import RealDisk
+from cometmq.namesrv.config import NamesrvConfig
+from cometmq.namesrv.handlers import build_routes
+from cometmq.namesrv.kv_table import KvTable
+from cometmq.namesrv.live_config import LiveConfig
+from cometmq.namesrv.route_table import RouteTable
+from cometmq.protocol.codes import VERSION
+from cometmq.protocol.command import Command
+from cometmq.protocol.headers.base import write_header
+from cometmq.protocol.hosts import Host
+from cometmq.remoting.dispatch import Call, Dispatcher
+from cometmq.remoting.lanes import Lanes
+from cometmq.testing.clock import ManualClock
+
+
+class FakeLink:
+    """A connection that only knows its peer."""
+
+    peer = Host("127.0.0.1", 1)
+
+
+class Desk:
+    """Asks the dispatcher as a connection would."""
+
+    def __init__(self, folder):
+        self.config = NamesrvConfig(
+            kv_config_path=str(folder / "kvConfig.json"),
+            config_store_path=str(folder / "namesrv.properties"),
+        )
+        self.clock = ManualClock()
+        self.live = LiveConfig(self.config, RealDisk())
+        self.kv = KvTable(RealDisk(), folder / "kvConfig.json")
+        self.table = RouteTable()
+        self.routes = build_routes(self.table, self.kv, self.live, self.clock)
+        self._dispatcher = Dispatcher(self.routes, Lanes(10))
+        self.link = FakeLink()
+
+    def ask(self, code, header=None, body=b"", version=VERSION):
+        command = Command(code=code, version=version, fields=write_header(header), body=body)
+        return self._dispatcher.answer(Call(command, self.link, 0))
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path)

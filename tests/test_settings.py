@@ -1,0 +1,61 @@
+"""Settings from files and command lines."""
+
+from typing import Annotated
+
+import pytest
+from msgspec import Meta
+
+from cometmq.errors import BadSetting
+from cometmq.settings import Settings, as_properties, as_texts, build, parse_file, parse_pairs
+
+
+class Sample(Settings):
+    flush_interval: Annotated[int, Meta(ge=1)] = 500
+    store_path: str = "store"
+    is_on: bool = False
+    ratio: float = 0.5
+    nothing: str | None = None
+
+
+def test_texts_become_typed_values_under_the_original_s_names():
+    values = {"flushInterval": "7", "isOn": "true", "ratio": "0.25", "storePath": "a b"}
+    built = build(Sample, values)
+    assert built == Sample(flush_interval=7, is_on=True, ratio=0.25, store_path="a b")
+
+
+def test_a_base_keeps_what_is_not_said():
+    base = Sample(flush_interval=7)
+    assert build(Sample, {"isOn": "true"}, base=base) == Sample(flush_interval=7, is_on=True)
+
+
+def test_what_is_shown_can_be_read_back():
+    sample = Sample(store_path="x=y:z # no comment", flush_interval=3)
+    assert build(Sample, parse_file(as_properties(sample).encode(), "shown")) == sample
+    assert "nothing" not in as_texts(sample)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"flushIntervall": "1"}, "did you mean flushInterval"),
+        ({"zzz": "1"}, "unknown setting zzz"),
+        ({"flushInterval": "0"}, "flushInterval"),
+        ({"flushInterval": "many"}, "flushInterval"),
+        ({"isOn": "perhaps"}, "isOn"),
+    ],
+)
+def test_a_bad_setting_is_named(values, told):
+    with pytest.raises(BadSetting, match=told):
+        build(Sample, values)
+
+
+def test_pairs_of_a_command_line():
+    assert parse_pairs(["a=1", "b = x=y "]) == {"a": "1", "b": "x=y"}
+    for bad in ("a", "=1", " =1"):
+        with pytest.raises(BadSetting, match="key=value"):
+            parse_pairs([bad])
+
+
+def test_a_file_that_is_no_text_is_refused_by_name():
+    with pytest.raises(BadSetting, match=r"broker\.conf"):
+        parse_file(b"\xff\xfe", "broker.conf")
