@@ -1,4 +1,4 @@
-"""Ways to measure that a noisy machine cannot spoil much: CPU time, and the best of several runs."""
+"""Ways to measure that a noisy machine cannot spoil much: CPU time, the best of several runs."""
 
 import os
 import subprocess

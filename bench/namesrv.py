@@ -11,9 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from measure import machine, process_cpu_s, rss_mb, show
-from peers.apache import ApacheNamesrv
-from peers.comet import COMMAND, CometNamesrv
-from peers.jars import PeerMissing, class_path
 
 from cometmq.protocol.bodies.register import RegisterBroker, encode_register
 from cometmq.protocol.bodies.tables import DataVersion, TopicConfig, TopicConfigTable
@@ -23,6 +20,9 @@ from cometmq.protocol.frame import FrameDecoder, encode_frame
 from cometmq.protocol.headers.base import Header, write_header
 from cometmq.protocol.headers.namesrv import RegisterBrokerHeader, RouteHeader
 from cometmq.protocol.message import body_crc
+from peers.apache import ApacheNamesrv
+from peers.comet import COMMAND, CometNamesrv
+from peers.jars import PeerMissing, class_path
 
 TOPICS, BROKERS = 10_000, 20
 QUERIES = 200_000

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from cometmq.errors import BadHeader, Malformed, TooLarge
-from cometmq.protocol.codes import LANGUAGE, VERSION
+from cometmq.protocol.codes import VERSION
 from cometmq.protocol.command import (
     NO_FIELDS,
     Codec,
@@ -16,17 +16,18 @@ from cometmq.protocol.command import (
     decode_json,
     encode_binary,
     encode_json,
-    request,
+    response_to,
 )
 from cometmq.protocol.limits import HEADER_FIELDS_MAX
 
 
-def test_a_request_of_ours():
-    command = request(105, b'{"topic":"t"}', b"body", oneway=True)
-    assert (command.code, command.language, command.version) == (105, LANGUAGE, VERSION)
-    assert command.ext_fields == {"topic": "t"}
-    assert command.is_oneway and not command.is_response
-    assert request(106).fields is NO_FIELDS and not request(106).is_oneway
+def test_an_answer_takes_opaque_and_codec_of_its_request():
+    request = Command(code=105, opaque=7, codec=Codec.BINARY, language="JAVA", version=1)
+    response = response_to(request, 17, remark="no")
+    assert response.is_response and not response.is_oneway
+    assert (response.code, response.opaque, response.codec) == (17, 7, Codec.BINARY)
+    assert (response.language, response.version) == ("PYTHON", VERSION)
+    assert (response.remark, response.fields) == ("no", NO_FIELDS)
 
 
 def test_flags():

@@ -2,11 +2,12 @@
 
 import struct
 
+import msgspec
 import pytest
 
 from cometmq.errors import Malformed, TooLarge
-from cometmq.protocol.command import Codec, Command, request
-from cometmq.protocol.frame import FrameDecoder, encode_frame, encode_head
+from cometmq.protocol.command import NO_FIELDS, Codec, Command, response_to
+from cometmq.protocol.frame import FrameDecoder, encode_frame, encode_head, reply_head
 from cometmq.protocol.limits import FRAME_SIZE_MAX, HEADER_SIZE_MAX
 from protocol.golden import bytes_of, each, entries
 
@@ -51,6 +52,21 @@ def test_the_other_codec_says_the_same(entry):
     assert (again.remark or None) == (command.remark or None)
 
 
+@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("remark", [None, "", 'no "route"\n\u4e2d'])
+@pytest.mark.parametrize("fields", [NO_FIELDS, msgspec.Raw(b'{"msgId":"7F"}')])
+def test_the_fast_reply_is_the_plain_one(codec, remark, fields):
+    request = Command(code=310, opaque=-5, codec=codec)
+    response = response_to(request, 17, fields, remark)
+    assert reply_head(request, 17, fields, remark, 1000) == encode_head(response, 1000)
+
+
+def test_a_reply_over_the_limit_is_refused_in_both_codecs():
+    for codec in Codec:
+        with pytest.raises(TooLarge):
+            reply_head(Command(code=1, codec=codec), 0, NO_FIELDS, None, FRAME_SIZE_MAX)
+
+
 def test_every_cut_in_two_gives_the_same_commands():
     stream = b"".join(map(bytes_of, entries("frames")[:4]))
     whole = list(FrameDecoder().feed(stream))
@@ -63,7 +79,7 @@ def test_every_cut_in_two_gives_the_same_commands():
 
 
 def test_what_is_wanted():
-    decoder, frame = FrameDecoder(), encode_frame(request(106, body=b"x" * 1000))
+    decoder, frame = FrameDecoder(), encode_frame(Command(code=106, body=b"x" * 1000))
     assert list(decoder.feed(frame[:5])) == []
     assert (decoder.pending_size, decoder.wanted_size) == (5, 8)
     assert list(decoder.feed(frame[5:20])) == []
@@ -74,7 +90,7 @@ def test_what_is_wanted():
 
 def test_good_commands_come_before_the_error():
     decoder = FrameDecoder()
-    found = decoder.feed(encode_frame(request(106)) + b"\xff" * 8)
+    found = decoder.feed(encode_frame(Command(code=106)) + b"\xff" * 8)
     assert next(found).code == 106
     with pytest.raises(Malformed):
         next(found)
@@ -101,12 +117,12 @@ def test_what_is_no_frame(prefix, error):
 
 def test_the_longest_frame():
     assert FRAME_SIZE_MAX == 16_777_216, "with its own length field, as Apache's servers count"
-    head = len(encode_head(request(106), 0))
+    head = len(encode_head(Command(code=106), 0))
     body = bytes(FRAME_SIZE_MAX - head)
-    assert len(encode_frame(request(106, body=body))) == FRAME_SIZE_MAX
-    assert decode(encode_frame(request(106, body=body))).body == body
+    assert len(encode_frame(Command(code=106, body=body))) == FRAME_SIZE_MAX
+    assert decode(encode_frame(Command(code=106, body=body))).body == body
     with pytest.raises(TooLarge):
-        encode_frame(request(106, body=body + b"x"))
+        encode_frame(Command(code=106, body=body + b"x"))
 
 
 def test_a_header_that_is_too_long():

@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 
-from cometmq.errors import Malformed, Refused
+from cometmq.errors import Malformed, Refused, TooLarge
 from cometmq.namesrv.encoded_routes import EncodedRoutes
 from cometmq.namesrv.kv_table import ORDER_TOPICS, KvTable
 from cometmq.namesrv.live_config import LiveConfig
@@ -105,7 +105,7 @@ def _told(body: bytes, compressed: bool, version: int) -> RegisterBroker:
         if version >= VERSION_3_0_11:
             return decode_register(body, compressed=compressed)
         return RegisterBroker(topics=loads(body, TopicConfigTable))
-    except Malformed as error:
+    except (Malformed, TooLarge) as error:
         raise Refused(ResponseCode.SYSTEM_ERROR, f"register body: {error}") from error
 
 

@@ -77,15 +77,19 @@ class Command(msgspec.Struct, kw_only=True, rename=_WIRE_NAMES):
 _read_fields = msgspec.json.Decoder(dict[str, str | bool | int | float | None] | None).decode
 
 
-def request(code: int, fields: bytes = b"", body: bytes = b"", *, oneway: bool = False) -> Command:
-    """A request of ours; the connection that sends it gives it an opaque."""
+def response_to(
+    request: Command, code: int, fields: msgspec.Raw = NO_FIELDS, remark: str | None = None
+) -> Command:
+    """Our answer to a request."""
     return Command(
         code=code,
-        flag=_ONEWAY if oneway else 0,
+        opaque=request.opaque,
+        flag=_RESPONSE,
         language=LANGUAGE,
         version=VERSION,
-        fields=msgspec.Raw(fields) if fields else NO_FIELDS,
-        body=body,
+        remark=remark,
+        fields=fields,
+        codec=request.codec,
     )
 
 
@@ -113,17 +117,23 @@ def decode_json(header: bytes) -> Command:
 
 def encode_json(command: Command) -> bytes:
     """The JSON header, its keys in the order in which the other side writes them."""
-    fields = command.fields
-    return b'{"code":%d%b,"flag":%d,"language":%b,"opaque":%d%b%b,"version":%d}' % (
+    fields, remark, language = command.fields, command.remark, command.language
+    return _JSON % (
         command.code,
-        b"" if fields is NO_FIELDS or fields == NO_FIELDS else b',"extFields":' + bytes(fields),
+        b"" if fields is NO_FIELDS else b',"extFields":%b' % fields,
         command.flag,
-        _write_json(command.language),
+        _OUR_LANGUAGE if language is LANGUAGE else _write_json(language),
         command.opaque,
-        b"" if command.remark is None else b',"remark":' + _write_json(command.remark),
-        b',"serializeTypeCurrentRPC":"JSON"',
+        b"" if remark is None else b',"remark":%b' % _write_json(remark),
         command.version,
     )
+
+
+_JSON = (
+    b'{"code":%d%b,"flag":%d,"language":%b,"opaque":%d%b,'
+    b'"serializeTypeCurrentRPC":"JSON","version":%d}'
+)
+_OUR_LANGUAGE = _write_json(LANGUAGE)
 
 
 # Binary ----------------------------------------------------------------------------------------

@@ -16,9 +16,19 @@ from math import isfinite
 from typing import Any, Self, TypeVar, cast, dataclass_transform
 
 import msgspec
+from msgspec.inspect import (
+    CollectionType,
+    DictType,
+    StrType,
+    StructType,
+    Type,
+    UnionType,
+    type_info,
+)
 
 from cometmq.errors import Malformed
 from cometmq.protocol.java import double_text
+from cometmq.protocol.limits import DIALECT_SIZE_MAX
 from cometmq.protocol.references import REFERENCE, resolve
 from cometmq.protocol.spelling import camel
 
@@ -72,11 +82,11 @@ def loads(data: bytes, shape: type[T]) -> T:
     decoder = _decoder(cast(Hashable, shape))
     with _faults_of(shape):
         try:
-            return cast(T, _decode(data, decoder))
+            return cast(T, _decode(data, decoder, shape))
         except msgspec.ValidationError:
             if b"null" not in data:
                 raise
-            plain = _without_nulls(_decode(data, _decoder(Any)))
+            plain = _without_nulls(_decode(data, _decoder(Any), shape))
             return cast(T, decoder.decode(msgspec.json.encode(plain)))
 
 
@@ -96,19 +106,46 @@ def _faults_of(shape: type) -> Iterator[None]:
         raise Malformed("body is nested too deeply") from error
 
 
-def _decode(data: bytes, decoder: msgspec.json.Decoder[Any]) -> object:
+def _decode(data: bytes, decoder: msgspec.json.Decoder[Any], shape: type) -> object:
     if REFERENCE in data:
-        data = msgspec.json.encode(resolve(_decode_text(data, _decoder(Any))))
-    return _decode_text(data, decoder)
+        data = msgspec.json.encode(resolve(_decode_text(data, _decoder(Any), shape)))
+    return _decode_text(data, decoder, shape)
 
 
-def _decode_text(data: bytes, decoder: msgspec.json.Decoder[Any]) -> object:
+def _decode_text(data: bytes, decoder: msgspec.json.Decoder[Any], shape: type) -> object:
     try:
         return decoder.decode(data)
     except msgspec.ValidationError:
         raise  # a DecodeError too, but of JSON that could be read
     except msgspec.DecodeError:
+        # Rewriting costs a second per MiB at the worst: not for bodies that never need it.
+        if len(data) > DIALECT_SIZE_MAX or not _has_odd_keys(cast(Hashable, shape)):
+            raise
         return decoder.decode(standard_json(data.decode()))
+
+
+@cache
+def _has_odd_keys(shape: Any) -> bool:
+    """Is there a map in this shape whose keys are not strings?"""
+    return any(
+        isinstance(part, DictType) and not isinstance(part.key_type, StrType)
+        for part in _parts_of(type_info(shape))
+    )
+
+
+def _parts_of(kind: Type) -> Iterator[Type]:
+    yield kind
+    inner: tuple[Type, ...] = ()
+    if isinstance(kind, StructType):
+        inner = tuple(field.type for field in kind.fields)
+    elif isinstance(kind, DictType):
+        inner = (kind.key_type, kind.value_type)
+    elif isinstance(kind, CollectionType):
+        inner = (kind.item_type,)
+    elif isinstance(kind, UnionType):
+        inner = kind.types
+    for part in inner:
+        yield from _parts_of(part)
 
 
 def _without_nulls(plain: object) -> object:

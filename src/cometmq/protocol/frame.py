@@ -6,23 +6,29 @@
 import struct
 from collections.abc import Iterator
 
+import msgspec
+
 from cometmq.errors import Malformed, TooLarge
+from cometmq.protocol.codes import LANGUAGE, VERSION
 from cometmq.protocol.command import (
+    NO_FIELDS,
     Codec,
     Command,
     decode_binary,
     decode_json,
     encode_binary,
     encode_json,
+    response_to,
 )
 from cometmq.protocol.limits import FRAME_SIZE_MAX, HEADER_SIZE_MAX
 
-_PREFIX = struct.Struct(">iBBH")  # size, codec, header size: its high byte, its low two
-_SIZE = struct.Struct(">i")
-_SIZE_MAX = FRAME_SIZE_MAX - _SIZE.size
-_DECODE = {Codec.JSON: decode_json, Codec.BINARY: decode_binary}
-_ENCODE = {Codec.JSON: encode_json, Codec.BINARY: encode_binary}
-assert _PREFIX.size == 8
+_PREFIX = struct.Struct(">iI")  # size, and codec and header size in one: 0 to 2^24 for JSON
+_PREFIX_SIZE = 8
+_SIZE_SIZE = 4
+_SIZE_MAX = FRAME_SIZE_MAX - _SIZE_SIZE
+_BINARY = Codec.BINARY << 24
+assert _PREFIX.size == _PREFIX_SIZE
+_unpack_prefix = _PREFIX.unpack_from
 
 
 class FrameDecoder:
@@ -57,20 +63,21 @@ class FrameDecoder:
             data = bytes(self._pending)
             self._pending.clear()
         at, end = 0, len(data)
-        self._wanted = _PREFIX.size
-        while end - at >= _PREFIX.size:
-            size, codec, high, low = _PREFIX.unpack_from(data, at)
-            header_size = high << 16 | low
-            if not (header_size + _SIZE.size <= size <= _SIZE_MAX) or codec > Codec.BINARY:
-                raise _never_a_frame(size, codec, header_size)
-            if header_size > HEADER_SIZE_MAX:
-                raise TooLarge(f"a header of {header_size} bytes, the limit is {HEADER_SIZE_MAX}")
-            frame_end = at + _SIZE.size + size
+        self._wanted = _PREFIX_SIZE
+        while end - at >= _PREFIX_SIZE:
+            size, header_size = _unpack_prefix(data, at)
+            decode = decode_json
+            if header_size > HEADER_SIZE_MAX:  # of JSON, whose codec is 0: one look for both
+                header_size -= _BINARY
+                decode = decode_binary
+            if not (0 <= header_size <= HEADER_SIZE_MAX and header_size + 4 <= size <= _SIZE_MAX):
+                raise _never_a_frame(size, header_size)
+            frame_end = at + _SIZE_SIZE + size
             if frame_end > end:
                 self._wanted = frame_end - at
                 break
-            body_at = at + _PREFIX.size + header_size
-            command = _DECODE[codec](data[at + _PREFIX.size : body_at])
+            body_at = at + _PREFIX_SIZE + header_size
+            command = decode(data[at + _PREFIX_SIZE : body_at])
             command.body = data[body_at:frame_end]
             at = frame_end
             yield command
@@ -78,10 +85,13 @@ class FrameDecoder:
             self._pending += data[at:]
 
 
-def _never_a_frame(size: int, codec: int, header_size: int) -> Malformed | TooLarge:
+def _never_a_frame(size: int, header_size: int) -> Malformed | TooLarge:
     if size > _SIZE_MAX:
         return TooLarge(f"a frame of {size} bytes, the limit is {_SIZE_MAX}")
-    return Malformed(f"a frame of {size} bytes with codec {codec} and a header of {header_size}")
+    header_size &= 0xFFFFFF
+    if HEADER_SIZE_MAX < header_size <= size:
+        return TooLarge(f"a header of {header_size} bytes, the limit is {HEADER_SIZE_MAX}")
+    return Malformed(f"a frame of {size} bytes with a header of {header_size} and its codec")
 
 
 def encode_frame(command: Command) -> bytes:
@@ -91,8 +101,38 @@ def encode_frame(command: Command) -> bytes:
 
 def encode_head(command: Command, body_size: int) -> bytes:
     """A frame without its body, which the caller sends after it."""
-    header = _ENCODE[command.codec](command)
-    size = _SIZE.size + len(header) + body_size
+    if command.codec is Codec.JSON:
+        header, mark = encode_json(command), 0
+    else:
+        header, mark = encode_binary(command), _BINARY
+    size = _SIZE_SIZE + len(header) + body_size
     if size > _SIZE_MAX or len(header) > HEADER_SIZE_MAX:
         raise TooLarge(f"a frame of {size} bytes with a header of {len(header)}")
-    return _PREFIX.pack(size, command.codec, len(header) >> 16, len(header) & 0xFFFF) + header
+    return _PREFIX.pack(size, mark | len(header)) + header
+
+
+def reply_head(
+    request: Command, code: int, fields: msgspec.Raw, remark: str | None, body_size: int
+) -> bytes:
+    """The frame of an answer, without its body, in the codec of its request.
+
+    The same bytes as `encode_head` of the answer as a Command, for 0.9 us less (bench/wire.py).
+    """
+    if request.codec is not Codec.JSON:
+        return encode_head(response_to(request, code, fields, remark), body_size)
+    header = _JSON_REPLY % (
+        code,
+        b"" if fields is NO_FIELDS else b',"extFields":%b' % fields,
+        request.opaque,
+        b"" if remark is None else b',"remark":%b' % msgspec.json.encode(remark),
+    )
+    size = _SIZE_SIZE + len(header) + body_size
+    if size > _SIZE_MAX or len(header) > HEADER_SIZE_MAX:
+        raise TooLarge(f"a frame of {size} bytes with a header of {len(header)}")
+    return _PREFIX.pack(size, len(header)) + header
+
+
+_JSON_REPLY = (
+    b'{"code":%d%b,"flag":1,"language":"' + LANGUAGE.encode() + b'","opaque":%d%b,'
+    b'"serializeTypeCurrentRPC":"JSON","version":' + str(VERSION).encode() + b"}"
+)

@@ -14,7 +14,9 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 FRAME_SIZE_MAX = 16 << 20  # with its length field; a longer frame closes the connection
 HEADER_SIZE_MAX = 1 << 20  # a send's properties take at most 6 x 32767 as JSON; the rest is room
 HEADER_FIELDS_MAX = 4096  # entries of a binary header
-INFLATED_SIZE_MAX = 64 << 20  # of a compressed register body
+INFLATED_SIZE_MAX = 16 << 20  # of a compressed register body
+TOPICS_MAX = 100_000  # of one register body
+DIALECT_SIZE_MAX = 4 << 20  # of a body that must be rewritten before it can be read
 RESOLVED_PARTS_MAX = 1 << 18  # values in a body whose references are resolved
 
 # A message
@@ -37,7 +39,6 @@ WRITE_HIGH_WATER = 1 << 20  # unsent bytes past which we stop reading from that 
 WRITE_SIZE_MAX = 64 << 20  # unsent bytes past which a peer that does not read is cut off
 CONNECTIONS_MAX = 10_000  # of one server
 TLS_HANDSHAKE_MS_MAX = 10_000
-FIRST_BYTE_MS_MAX = 30_000  # a permissive port waits for it to tell TLS from plain
 
 # Requests in flight that we sent
 CLIENT_ONEWAY_MAX = 65535

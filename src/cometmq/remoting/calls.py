@@ -7,7 +7,7 @@ would cost a microsecond (bench/remoting.py) for a precision that nobody asked f
 import asyncio
 from functools import partial
 
-from cometmq.errors import TimedOut
+from cometmq.errors import TimedOut, Unreachable
 from cometmq.protocol.command import Command
 from cometmq.seams import Clock, Timer
 
@@ -58,14 +58,14 @@ class WaitingCalls:
         """Nobody waits for it any more."""
         self._futures.pop(opaque, None)
 
-    def fail_all(self, error: Exception) -> None:
+    def fail_all(self, reason: str) -> None:
         """The connection is gone, and with it every answer."""
         for timer, _ in self._buckets.values():
             timer.cancel()
         self._buckets.clear()
         for future in self._futures.values():
             if not future.done():
-                future.set_exception(error)
+                future.set_exception(Unreachable(reason))  # its own: it collects a traceback
         self._futures.clear()
 
     def _expire(self, bucket: int) -> None:

@@ -2,25 +2,28 @@
 
 What arrives in one read is handled in one call, and the answers to it leave in one write. A
 handler that waits runs as a task, and closing the connection cancels it. A peer that does not
-read what we send is not read from; one that lets too much pile up is cut off.
+read what we send is not read from, and what it has asked already waits until it does; one that
+lets too much pile up is cut off.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import cast
 
 from cometmq.errors import Malformed, TimedOut, TooLarge, TooManyRequests, Unreachable
 from cometmq.protocol.codes import LANGUAGE, VERSION, ResponseCode
-from cometmq.protocol.command import Command
+from cometmq.protocol.command import Command, response_to
 from cometmq.protocol.flags import CommandFlag
-from cometmq.protocol.frame import FrameDecoder, encode_frame, encode_head
+from cometmq.protocol.frame import FrameDecoder, encode_frame, reply_head
 from cometmq.protocol.headers.base import Header, write_header
 from cometmq.protocol.hosts import Host
 from cometmq.protocol.limits import FRAME_RATE_MIN, FRAME_SMALL
 from cometmq.remoting.calls import WaitingCalls
-from cometmq.remoting.dispatch import Call, Dispatcher, Reply
+from cometmq.remoting.dispatch import FAILED, Call, Dispatcher, Reply
 from cometmq.remoting.limits import Limits
 from cometmq.seams import Clock
 
@@ -58,11 +61,15 @@ class Channel(asyncio.Protocol):
         self._calls = WaitingCalls(endpoint.clock)
         self._tasks: set[asyncio.Task[None]] = set()
         self._unsent: list[bytes] = []
+        self._unsent_size = 0
+        self._unserved: deque[tuple[Command, int]] = deque()  # read before the peer stopped reading
         self._flush_is_due = False
+        self._is_closing = False  # of TLS, a transport says so only after its last goodbye
         self._writable = asyncio.Event()
         self._transport: asyncio.Transport | None = None
         self._active_ms = self._begun_ms = endpoint.clock.monotonic_ms()
         self.peer = _NOWHERE
+        self.gone = asyncio.Event()
 
     # What the loop tells us
 
@@ -84,12 +91,16 @@ class Channel(asyncio.Protocol):
                 completed = True
                 if command.flag & _RESPONSE:
                     self._calls.settle(command)
+                elif self._unserved or self._unsent_size > self._endpoint.limits.write_high_water:
+                    self._unserved.append((command, received_ms))
                 else:
                     self._serve(command, received_ms)
         except (Malformed, TooLarge) as error:
             log.info("connection of %s closed: %s", self.peer, error)
             self.close()  # after the answers to what came before
         self._flush()
+        if self._unserved:
+            self._serve_the_rest()
         self._active_ms = self._endpoint.clock.monotonic_ms()
         if completed or not was_begun:
             self._begun_ms = self._active_ms
@@ -105,38 +116,50 @@ class Channel(asyncio.Protocol):
         """The peer reads again."""
         self._writable.set()
         assert self._transport is not None
-        if not self._transport.is_closing():
+        if self.is_open:
             self._transport.resume_reading()
+            if self._unserved:
+                asyncio.get_running_loop().call_soon(self._serve_the_rest)
 
     def connection_lost(self, error: Exception | None) -> None:
         """Gone, by whomever."""
         self._transport = None
         self._endpoint.begun_size -= self._decoder.pending_size
         self._decoder = FrameDecoder()
+        self._unserved.clear()
         for task in self._tasks:
             task.cancel()
         self._writable.set()  # whoever waits to write learns that it is closed
-        self._calls.fail_all(Unreachable(f"the connection to {self.peer} closed before the answer"))
+        self._calls.fail_all(f"the connection to {self.peer} closed before the answer")
         self._endpoint.closed(self)
+        self.gone.set()
 
     # What the server or the pool asks
 
     @property
     def is_open(self) -> bool:
         """Requests may be sent."""
-        return self._transport is not None and not self._transport.is_closing()
+        transport = self._transport
+        return transport is not None and not self._is_closing and not transport.is_closing()
 
     def close(self) -> None:
         """Send what is written, then close."""
         if self._transport is not None:
             self._flush()
+            self._is_closing = True
             self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.abort()
 
     def look_after(self, now_ms: int) -> None:
         """Close a connection that is idle, or stuck inside a frame."""
         limits = self._endpoint.limits
         if not self.is_open:
-            self._abort()  # closed by us, and the peer does not read the rest
+            self.abort()  # closed by us, and the peer does not read the rest
         elif now_ms - self._active_ms > limits.idle_ms_max:
             self._cut_off("idle")
         elif self._decoder.pending_size:
@@ -211,6 +234,14 @@ class Channel(asyncio.Protocol):
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
+    def _serve_the_rest(self) -> None:
+        """What was read and not served, as far as the peer reads the answers."""
+        while self._unserved and self._writable.is_set() and self.is_open:
+            self._serve(*self._unserved.popleft())
+            if self._unsent_size > self._endpoint.limits.write_high_water:
+                self._flush()
+        self._flush()
+
     async def _reply_later(self, command: Command, outcome: Awaitable[Reply]) -> None:
         reply = await outcome
         if self.is_open:
@@ -218,34 +249,40 @@ class Channel(asyncio.Protocol):
             self._flush_soon()
 
     def _reply(self, request: Command, reply: Reply) -> None:
-        response = Command(
-            code=reply.code,
-            opaque=request.opaque,
-            flag=_RESPONSE,
-            language=LANGUAGE,
-            version=VERSION,
-            remark=reply.remark,
-            fields=write_header(reply.header),
-            body=reply.body,
-            codec=request.codec,
-        )
-        for hook in self._dispatcher.hooks:
-            hook.after(str(self.peer), request, response)
+        if self._dispatcher.hooks:
+            reply = self._hooked(request, reply)
         if request.flag & _ONEWAY:
             return
+        body = reply.body
         try:
-            head = encode_head(response, len(response.body))
+            head = reply_head(
+                request, reply.code, write_header(reply.header), reply.remark, len(body)
+            )
         except TooLarge as error:
             self._reply(request, Reply(ResponseCode.SYSTEM_ERROR.value, remark=str(error)))
             return
         self._unsent.append(head)
-        if response.body:
-            self._unsent.append(response.body)
+        self._unsent_size += len(head) + len(body)
+        if body:
+            self._unsent.append(body)
+
+    def _hooked(self, request: Command, reply: Reply) -> Reply:
+        """Show the answer to the hooks; one that fails must not cost the peer its answer."""
+        response = response_to(request, reply.code, write_header(reply.header), reply.remark)
+        response.body = reply.body
+        try:
+            for hook in self._dispatcher.hooks:
+                hook.after(str(self.peer), request, response)
+        except Exception:
+            log.exception("hook after request %d from %s", request.code, self.peer)
+            return FAILED
+        return reply
 
     # Bytes
 
     def _write(self, frame: bytes) -> None:
         self._unsent.append(frame)
+        self._unsent_size += len(frame)
         self._flush_soon()
 
     def _flush_soon(self) -> None:
@@ -259,11 +296,11 @@ class Channel(asyncio.Protocol):
         transport = self._transport
         if not self._unsent or transport is None:
             return
-        unsent, self._unsent = self._unsent, []
+        unsent, self._unsent, self._unsent_size = self._unsent, [], 0
         transport.writelines(unsent)
         if self._writable.is_set():
             self._active_ms = self._endpoint.clock.monotonic_ms()
-        elif transport.get_write_buffer_size() > self._endpoint.limits.write_size_max:
+        if transport.get_write_buffer_size() > self._endpoint.limits.write_size_max:
             self._cut_off("it does not read what it is sent")
 
     def _weigh(self, was_begun: int) -> None:
@@ -279,11 +316,20 @@ class Channel(asyncio.Protocol):
     def _cut_off(self, reason: str) -> None:
         if self.is_open:
             log.info("connection of %s closed: %s", self.peer, reason)
-            self._abort()
+            self.abort()
 
-    def _abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+
+async def close_all(channels: Iterable[Channel], patience_ms: int) -> None:
+    """Send what is written and close; whoever does not read it in time is cut off."""
+    leaving = list(channels)
+    for leave in (Channel.close, Channel.abort):
+        for channel in leaving:
+            leave(channel)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_ms / 1000):
+                for channel in leaving:
+                    await channel.gone.wait()
+            return
 
 
 class _Permit:

@@ -1,7 +1,7 @@
 """From a request to its reply: one table of codes, one place where an exception becomes a code."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol
 
@@ -52,6 +52,8 @@ class Reply(msgspec.Struct, frozen=True):
     body: bytes = b""
     remark: str | None = None
 
+
+FAILED = Reply(ResponseCode.SYSTEM_ERROR.value, remark="the server failed; see its log")
 
 Outcome = Reply | Awaitable[Reply]
 Handler = Callable[[Call, Any], Outcome]
@@ -104,10 +106,18 @@ class Dispatcher:
             outcome = route.handler(call, read_header(command, route.header))
             if isinstance(outcome, Reply):
                 return outcome
-            self.lanes.enter(route.lane)
+            self._enter(route.lane, outcome)
         except Exception as error:  # noqa: BLE001 - translated, and logged where it is ours
             return _failure(error, call)
         return self._awaited(outcome, call, route.lane)
+
+    def _enter(self, lane: str, outcome: Awaitable[Reply]) -> None:
+        try:
+            self.lanes.enter(lane)
+        except Refused:
+            if isinstance(outcome, Coroutine):
+                outcome.close()  # not begun, so nothing was done that must be undone
+            raise
 
     async def _awaited(self, outcome: Awaitable[Reply], call: Call, lane: str) -> Reply:
         try:
@@ -125,5 +135,8 @@ def _failure(error: Exception, call: Call) -> Reply:
             return Reply(error.code, remark=str(error))
         case PeerError() | WorldError():
             return Reply(ResponseCode.SYSTEM_ERROR.value, remark=str(error))
+        case OSError():  # of the disk; its full text has our paths
+            log.error("request %d: %s", call.command.code, error)
+            return Reply(ResponseCode.SYSTEM_ERROR.value, remark=error.strerror)
     log.error("request %d from %s", call.command.code, call.link.peer, exc_info=error)
-    return Reply(ResponseCode.SYSTEM_ERROR.value, remark="the server failed; see its log")
+    return FAILED

@@ -6,10 +6,12 @@ from ssl import SSLContext
 from cometmq.errors import Unreachable
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import Header
-from cometmq.remoting.channel import Channel, Endpoint
+from cometmq.remoting.channel import Channel, Endpoint, close_all
 from cometmq.remoting.dispatch import Dispatcher
 from cometmq.remoting.limits import CLIENT_LIMITS, Limits
 from cometmq.seams import Clock, Net
+
+_CLOSE_MS_MAX = 1_000  # for what is still unsent when the pool closes
 
 
 class Pool:
@@ -29,7 +31,8 @@ class Pool:
         self._dispatcher = dispatcher
         self._limits = limits
         self._tls = tls
-        self._endpoint = Endpoint(clock, limits, lambda channel: None, self._closed)
+        self._endpoint = Endpoint(clock, limits, self._opened, self._closed)
+        self._alive: set[Channel] = set()  # with those that are dropped and not yet closed
         self._channels: dict[str, Channel] = {}
         self._connecting: dict[str, asyncio.Task[Channel]] = {}
         self._sweeper: asyncio.Task[None] | None = None
@@ -44,7 +47,7 @@ class Pool:
         timeout_ms: int,
     ) -> Command:
         """Ask whoever is at `host:port`. Unreachable, TimedOut or TooManyRequests if it fails."""
-        channel = self._channels.get(address) or await self.connection(address)
+        channel = self._open_to(address) or await self.connection(address)
         return await channel.invoke(code, header, body, timeout_ms=timeout_ms)
 
     async def send_oneway(
@@ -57,13 +60,13 @@ class Pool:
         timeout_ms: int,
     ) -> None:
         """Tell whoever is at `host:port`."""
-        channel = self._channels.get(address) or await self.connection(address)
+        channel = self._open_to(address) or await self.connection(address)
         await channel.send_oneway(code, header, body, timeout_ms=timeout_ms)
 
     async def connection(self, address: str) -> Channel:
         """The one to this address, made if need be; callers that come meanwhile share it."""
-        channel = self._channels.get(address)
-        if channel is not None and channel.is_open:
+        channel = self._open_to(address)
+        if channel is not None:
             return channel
         task = self._connecting.get(address)
         if task is None:
@@ -80,13 +83,17 @@ class Pool:
             channel.close()
 
     async def close(self) -> None:
-        """Close them all."""
+        """Close them all, sending what is written."""
         tasks = [*self._connecting.values()] + ([self._sweeper] if self._sweeper else [])
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for address in list(self._channels):
-            self.drop(address)
+        self._channels.clear()
+        await close_all(self._alive, _CLOSE_MS_MAX)
+
+    def _open_to(self, address: str) -> Channel | None:
+        channel = self._channels.get(address)
+        return channel if channel is not None and channel.is_open else None
 
     async def _connect(self, address: str) -> Channel:
         host, port = parse_address(address)
@@ -104,7 +111,11 @@ class Pool:
             self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
         return channel
 
+    def _opened(self, channel: Channel) -> None:
+        self._alive.add(channel)
+
     def _closed(self, channel: Channel) -> None:
+        self._alive.discard(channel)
         for address in [known for known, one in self._channels.items() if one is channel]:
             del self._channels[address]
 
@@ -112,7 +123,7 @@ class Pool:
         while True:
             await self._clock.sleep_ms(self._limits.sweep_ms)
             now_ms = self._clock.monotonic_ms()
-            for channel in list(self._channels.values()):
+            for channel in list(self._alive):
                 channel.look_after(now_ms)
 
 

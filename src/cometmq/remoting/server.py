@@ -5,12 +5,11 @@ import logging
 import resource
 import socket
 from collections.abc import Callable, Coroutine
-from functools import partial
 from ssl import SSLContext
 
 from cometmq.errors import CannotListen
 from cometmq.protocol.limits import TLS_HANDSHAKE_MS_MAX
-from cometmq.remoting.channel import Channel, Endpoint
+from cometmq.remoting.channel import Channel, Endpoint, close_all
 from cometmq.remoting.dispatch import Dispatcher
 from cometmq.remoting.limits import Limits
 from cometmq.remoting.tls import HANDSHAKE, ServerTls, TlsMode
@@ -43,9 +42,11 @@ class Server:
         self._on_close = on_close
         self._endpoint = Endpoint(clock, self._limits, self._opened, self._closed)
         self._channels: set[Channel] = set()
-        self._nobody_left = asyncio.Event()
-        self._nobody_left.set()
+        # Accepted, and not yet open. One that is open is closed as such: cancelling its welcome
+        # would close it under its channel, and a TLS transport closed twice cannot be aborted.
+        self._welcoming: dict[Channel, tuple[socket.socket, asyncio.Task[None]]] = {}
         self._listeners: list[socket.socket] = []
+        self._listening: list[asyncio.Task[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _FILES_KEPT_BACK
         self._connections_max = max(1, min(self._limits.connections_max, files_max))
@@ -62,33 +63,26 @@ class Server:
         except OSError as error:
             raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror}") from error
         if not self._listeners:
-            self._start(self._sweep())
+            self._listening.append(self._start(self._sweep()))
         self._listeners.append(listener)
-        self._start(self._accept(listener, dispatcher))
+        self._listening.append(self._start(self._accept(listener, dispatcher)))
         return int(listener.getsockname()[1])
 
     async def close(self) -> None:
         """Stop listening, send what is written, close every connection."""
-        for task in list(self._tasks):
+        welcoming = list(self._welcoming.values())
+        for task in [*self._listening, *(task for _, task in welcoming)]:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for listener in self._listeners:
-            listener.close()
-        for channel in list(self._channels):
-            channel.close()
-        try:
-            async with asyncio.timeout(_CLOSE_MS_MAX / 1000):
-                await self._nobody_left.wait()
-        except TimeoutError:
-            now_ms = self._clock.monotonic_ms()
-            for channel in list(self._channels):
-                channel.look_after(now_ms)
-            await self._nobody_left.wait()
+        for sock in [*self._listeners, *(sock for sock, _ in welcoming)]:
+            sock.close()
+        await close_all(self._channels, _CLOSE_MS_MAX)
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     # Connections come and go
 
@@ -101,27 +95,31 @@ class Server:
                 log.warning("cannot take a connection: %s", error)
                 await self._clock.sleep_ms(_ACCEPT_RETRY_MS)
                 continue
-            if len(self._channels) + len(self._tasks) >= self._connections_max:
+            if len(self._channels) + len(self._welcoming) >= self._connections_max:
                 log.warning("connection refused: there are %d, the limit", self._connections_max)
                 sock.close()
-                continue
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._start(self._welcome(sock, dispatcher))
+            else:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                channel = Channel(self._endpoint, dispatcher)
+                task = self._start(self._welcome(sock, channel))
+                self._welcoming[channel] = sock, task
+            await asyncio.sleep(0)  # sock_accept does not wait while there are more: others may
 
-    async def _welcome(self, sock: socket.socket, dispatcher: Dispatcher) -> None:
+    async def _welcome(self, sock: socket.socket, channel: Channel) -> None:
         """Hand a socket to a channel, through TLS if that is what its mode and first byte say."""
         try:
             async with asyncio.timeout(self._limits.idle_ms_max / 1000):
                 context = await self._context_for(sock)
             async with asyncio.timeout(TLS_HANDSHAKE_MS_MAX / 1000):
-                factory = partial(Channel, self._endpoint, dispatcher)
-                await self._net.accepted(factory, sock, context)
+                await self._net.accepted(lambda: channel, sock, context)
         except (OSError, TimeoutError) as error:
             log.info("connection given up before its first request: %s", error or "too slow")
             sock.close()
         except asyncio.CancelledError:
             sock.close()
             raise
+        finally:
+            self._welcoming.pop(channel, None)
 
     async def _context_for(self, sock: socket.socket) -> SSLContext | None:
         if self._tls.mode is TlsMode.PERMISSIVE and self._tls.context is not None:
@@ -130,13 +128,11 @@ class Server:
         return self._tls.context if self._tls.mode is TlsMode.ENFORCING else None
 
     def _opened(self, channel: Channel) -> None:
+        self._welcoming.pop(channel, None)
         self._channels.add(channel)
-        self._nobody_left.clear()
 
     def _closed(self, channel: Channel) -> None:
         self._channels.discard(channel)
-        if not self._channels:
-            self._nobody_left.set()
         self._on_close(channel)
 
     async def _sweep(self) -> None:

@@ -8,11 +8,11 @@ compressed  zlib of | size 4 | data version, JSON | count 4 | size 4 | topic | .
 import zlib
 from collections.abc import Iterator
 
-from cometmq.errors import Malformed
+from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.bodies.tables import DataVersion, TopicConfig, TopicConfigTable
 from cometmq.protocol.compression import inflate
 from cometmq.protocol.fastjson import Body, dumps, loads, reshape
-from cometmq.protocol.limits import INFLATED_SIZE_MAX
+from cometmq.protocol.limits import INFLATED_SIZE_MAX, TOPICS_MAX
 from cometmq.protocol.spelling import camel
 
 
@@ -37,7 +37,9 @@ def encode_register(body: RegisterBroker, *, compressed: bool = False) -> bytes:
 def decode_register(data: bytes, *, compressed: bool = False) -> RegisterBroker:
     """The inverse of `encode_register`."""
     if not compressed:
-        return loads(data, RegisterBroker)
+        body = loads(data, RegisterBroker)
+        _check_count(len(body.topics.topic_config_table))
+        return body
     parts = _parts(inflate(data, INFLATED_SIZE_MAX))
     version = loads(next(parts), DataVersion)
     topics = [_parse_topic(line) for line in _counted(parts)]
@@ -48,6 +50,11 @@ def decode_register(data: bytes, *, compressed: bool = False) -> RegisterBroker:
             data_version=version, topic_config_table={topic.topic_name: topic for topic in topics}
         ),
     )
+
+
+def _check_count(topics: int) -> None:
+    if topics > TOPICS_MAX:
+        raise TooLarge(f"{topics} topics in a register body, the limit is {TOPICS_MAX}")
 
 
 def _sized(part: bytes) -> bytes:
@@ -70,6 +77,7 @@ def _parts(data: bytes) -> Iterator[bytes]:
 
     yield take(take_int())
     count = take(4)
+    _check_count(int.from_bytes(count))
     yield count
     for _ in range(int.from_bytes(count) + 1):
         yield take(take_int())

@@ -4,9 +4,9 @@ A field without a default is required. A field that is None is left out. Wire na
 case of ours; where they differ, the header says so with `rename`.
 """
 
-from collections.abc import Mapping
-from functools import cache
-from typing import Any, TypeVar, cast, dataclass_transform
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -26,18 +26,21 @@ class NoHeader(Header):
 
 H = TypeVar("H", bound=Header)
 
-
-@cache
-def _decoder(shape: type[Header]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(shape, strict=False)
+# Dicts in place of a cached function: each saves 0.1 us a message (bench/wire.py).
+_decoders: dict[type[Header], Callable[[msgspec.Raw], Any]] = {}
+_text_twins: dict[type[Header], tuple[Callable[[Header], tuple[Any, ...]], Callable[..., Any]]] = {}
 
 
 def read_header(command: Command, shape: type[H]) -> H:
     """The typed header of a command, or BadHeader with the field that does not fit."""
+    decode = _decoders.get(shape)
+    if decode is None:
+        decode = _decoders[shape] = msgspec.json.Decoder(shape, strict=False).decode
     try:
-        return cast(H, _decoder(shape).decode(command.fields))
+        header: H = decode(command.fields)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _read_leniently(command, shape)
+    return header
 
 
 def _read_leniently(command: Command, shape: type[H]) -> H:
@@ -52,25 +55,52 @@ def write_header(header: Header | None) -> msgspec.Raw:
     """The extension fields of a header: every value a string, as all clients expect."""
     if header is None:
         return NO_FIELDS
-    fields = {
-        wire: _text(value)
-        for name, wire in _names(type(header))
-        if (value := getattr(header, name)) is not None
-    }
-    return write_fields(fields)
+    values_of, twin = _text_twins.get(type(header)) or _make_twin(type(header))
+    texts = [
+        value
+        if (kind := type(value)) is str
+        else str(value)
+        if kind is int
+        else msgspec.UNSET
+        if value is None
+        else _text(value)
+        for value in values_of(header)
+    ]
+    return msgspec.Raw(_encode(twin(*texts))) if texts else NO_FIELDS
 
 
 def write_fields(fields: Mapping[str, str]) -> msgspec.Raw:
     """Extension fields that are strings already."""
-    return msgspec.Raw(msgspec.json.encode(fields)) if fields else NO_FIELDS
+    return msgspec.Raw(_encode(fields)) if fields else NO_FIELDS
 
 
-@cache
-def _names(shape: type[Header]) -> tuple[tuple[str, str], ...]:
-    return tuple(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
+_encode = msgspec.json.encode
+
+
+def _make_twin(
+    shape: type[Header],
+) -> tuple[Callable[[Header], tuple[Any, ...]], Callable[..., Any]]:
+    """A struct with the same wire names whose fields are all texts: the fastest way to write them.
+
+    With it a send's reply takes 1.1 us, by way of a dict 2.0 (bench/wire.py).
+    """
+    names, wires = shape.__struct_fields__, shape.__struct_encode_fields__
+    twin = msgspec.defstruct(
+        f"{shape.__name__}Texts",
+        [(name, str | msgspec.UnsetType, msgspec.UNSET) for name in names],
+        rename=dict(zip(names, wires, strict=True)),
+    )
+    getter = attrgetter(*names) if len(names) > 1 else lambda header: _only(header, names)
+    _text_twins[shape] = getter, twin
+    return getter, twin
+
+
+def _only(header: Header, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """`attrgetter` gives a bare value for one name, and takes none for none."""
+    return tuple(getattr(header, name) for name in names)
 
 
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if type(value) is str else str(value)
+    return str(value)

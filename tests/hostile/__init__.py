@@ -1,0 +1,1 @@
+"""Tests with peers that mean harm."""

@@ -1,0 +1,217 @@
+"""From a request to a code: unknown, refused, failed, busy, and what hooks see of it."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from cometmq.errors import BadName, Refused, TimedOut
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.command import Command
+from cometmq.protocol.headers.base import write_fields
+from cometmq.remoting.dispatch import Dispatcher, Reply, Route
+from cometmq.remoting.lanes import Lanes
+from remoting.rig import (
+    ECHO,
+    ECHOING,
+    FAIL,
+    NOBODY,
+    PARK,
+    NoteHeader,
+    on_asyncio,
+    pooling,
+    serving,
+    until,
+)
+
+
+def failing(error: Exception, *, later: bool) -> dict[int, Route]:
+    """A handler that raises, at once or after a wait."""
+
+    def fail(call: Any, ask: NoteHeader) -> Reply:
+        raise error
+
+    async def fail_later(call: Any, ask: NoteHeader) -> Reply:
+        await asyncio.sleep(0)
+        raise error
+
+    return {FAIL: Route(fail_later if later else fail, NoteHeader)} | ECHOING
+
+
+@on_asyncio
+async def test_an_unknown_code_is_answered_with_3():
+    async with serving() as served, pooling() as pool:
+        response = await pool.invoke(served.address, NOBODY, timeout_ms=5000)
+        assert response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED == 3
+        assert str(NOBODY) in str(response.remark)
+
+
+@on_asyncio
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_bug_of_ours_is_logged_and_told_without_its_traceback(later, caplog):
+    routes = failing(ZeroDivisionError("secret detail"), later=later)
+    async with serving(routes) as served, pooling() as pool:
+        response = await pool.invoke(served.address, FAIL, timeout_ms=5000)
+        assert response.code == ResponseCode.SYSTEM_ERROR == 1
+        for word in ("secret", "ZeroDivision", "Traceback", ".py"):
+            assert word not in str(response.remark)
+        assert [r.exc_info[1] for r in caplog.records if r.exc_info] == [
+            routes_error(routes, caplog)
+        ]
+        assert (await pool.invoke(served.address, ECHO, timeout_ms=5000)).code == 0
+
+
+def routes_error(routes: dict[int, Route], caplog: Any) -> BaseException:
+    [record] = [r for r in caplog.records if r.levelno >= logging.ERROR]
+    assert isinstance(record.exc_info[1], ZeroDivisionError)
+    return record.exc_info[1]
+
+
+@on_asyncio
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Refused(ResponseCode.TOPIC_NOT_EXIST, "no such topic"), ResponseCode.TOPIC_NOT_EXIST),
+        (Refused(40_000, "a code over a short"), 40_000),
+        (BadName("a bad name"), ResponseCode.SYSTEM_ERROR),
+        (TimedOut("a slow disk"), ResponseCode.SYSTEM_ERROR),
+    ],
+)
+async def test_what_is_refused_keeps_its_code_and_reason(error, code, later, caplog):
+    async with serving(failing(error, later=later)) as served, pooling() as pool:
+        response = await pool.invoke(served.address, FAIL, timeout_ms=5000)
+        assert (response.code, response.remark) == (code, str(error))
+        assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+@on_asyncio
+async def test_fields_that_do_not_fit_are_refused_with_their_name():
+    async with serving() as served, pooling() as pool:
+        channel = await pool.connection(served.address)
+        for number in ("x", "", "1.5", str(2**31), "9" * 5000, "١٢"):
+            channel._request = request_with({"number": number}, channel)
+            response = await channel.invoke(ECHO, timeout_ms=5000)
+            assert response.code == ResponseCode.SYSTEM_ERROR, number
+            assert "number" in str(response.remark)
+
+
+def request_with(fields: dict[str, str], channel: Any) -> Any:
+    make = type(channel)._request
+
+    def request(*given: Any) -> Command:
+        made = make(channel, *given)
+        made.fields = write_fields(fields)
+        return made
+
+    return request
+
+
+@on_asyncio
+async def test_a_full_lane_answers_busy_and_recovers():
+    opened = asyncio.Event()
+
+    async def park(call: Any, ask: NoteHeader) -> Reply:
+        await opened.wait()
+        return Reply()
+
+    routes = {
+        PARK: Route(park, NoteHeader, "pull"),
+        FAIL: Route(park, NoteHeader, "send"),
+    } | ECHOING
+    lanes = Lanes(100, {"pull": 2})
+    async with serving(routes, lanes=lanes) as served, pooling() as pool:
+
+        def parked(code: int) -> "asyncio.Future[Command]":
+            return asyncio.ensure_future(pool.invoke(served.address, code, timeout_ms=60_000))
+
+        waiting = [parked(PARK), parked(PARK)]
+        await until(lambda: lanes.in_flight("pull") == 2)
+        busy = await pool.invoke(served.address, PARK, timeout_ms=5000)
+        assert busy.code == ResponseCode.SYSTEM_BUSY == 2
+        assert "pull" in str(busy.remark)
+        waiting.append(parked(FAIL))  # another lane
+        await until(lambda: lanes.in_flight("send") == 1)
+        assert (await pool.invoke(served.address, ECHO, timeout_ms=5000)).code == 0
+        opened.set()
+        assert [answer.code for answer in await asyncio.gather(*waiting)] == [0, 0, 0]
+        assert lanes.in_flight("pull") == lanes.in_flight("send") == 0
+        assert (await pool.invoke(served.address, PARK, timeout_ms=5000)).code == 0
+
+
+class Noting:
+    """A hook that notes, changes and refuses."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int, int | None]] = []
+
+    def before(self, peer: str, request: Command) -> None:
+        self.seen.append(("before", request.code, None))
+        fields = request.ext_fields
+        if fields.get("note") == "refuse":
+            raise Refused(ResponseCode.NO_PERMISSION, "the hook says no")
+        request.fields = write_fields(fields | {"note": fields.get("note", "") + "+"})
+
+    def after(self, peer: str, request: Command, response: Command) -> None:
+        self.seen.append(("after", request.code, response.code))
+
+
+@on_asyncio
+async def test_hooks_of_both_sides_see_and_change_every_call():
+    ours, theirs = Noting(), Noting()
+    async with serving(hooks=(theirs,)) as served, pooling(hooks=(ours,)) as pool:
+        response = await pool.invoke(served.address, ECHO, NoteHeader(note="n"), timeout_ms=5000)
+        assert response.ext_fields["note"] == "n++"  # signed by one side, then by the other
+        assert ours.seen == theirs.seen == [("before", ECHO, None), ("after", ECHO, 0)]
+
+
+@on_asyncio
+async def test_a_hook_may_refuse_on_either_side():
+    ours, theirs = Noting(), Noting()
+    async with serving(hooks=(theirs,)) as served:
+        async with pooling() as pool:
+            answer = await pool.invoke(
+                served.address, ECHO, NoteHeader(note="refuse"), timeout_ms=5000
+            )
+            assert answer.code == ResponseCode.NO_PERMISSION
+            assert answer.remark == "the hook says no"
+            assert theirs.seen == [("before", ECHO, None), ("after", ECHO, answer.code)]
+        async with pooling(hooks=(ours,)) as pool:
+            channel = await pool.connection(served.address)
+            with pytest.raises(Refused):
+                await channel.invoke(ECHO, NoteHeader(note="refuse"), timeout_ms=5000)
+            assert len(channel._calls) == 0
+            assert ours.seen == [("before", ECHO, None)]
+            assert len(theirs.seen) == 2, "the refused request was sent"
+
+
+@on_asyncio
+async def test_a_hook_that_fails_after_the_answer_was_made_costs_one_answer_only(caplog):
+    class Broken(Noting):
+        def after(self, peer: str, request: Command, response: Command) -> None:
+            if request.ext_fields.get("note") == "break+":
+                raise KeyError("a bug of the hook")
+
+    async with serving(hooks=(Broken(),)) as served, pooling() as pool:
+        answer = await pool.invoke(served.address, ECHO, NoteHeader(note="break"), timeout_ms=5000)
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert "KeyError" not in str(answer.remark)
+        assert (await pool.invoke(served.address, ECHO, timeout_ms=5000)).code == 0
+        assert [r for r in caplog.records if r.exc_info]
+
+
+def test_answer_refuses_a_busy_lane_without_leaving_a_coroutine_behind():
+    """The handler's coroutine exists before the lane is entered: pytest makes its warning fail."""
+
+    async def never(call: Any, ask: NoteHeader) -> Reply:
+        raise AssertionError
+
+    class Here:
+        peer = "here"
+
+    dispatcher = Dispatcher({PARK: Route(never, NoteHeader, "none")}, Lanes(0))
+    call: Any = type("Call", (), {"command": Command(code=PARK), "link": Here(), "received_ms": 0})
+    reply = dispatcher.answer(call())
+    assert isinstance(reply, Reply)
+    assert reply.code == ResponseCode.SYSTEM_BUSY
