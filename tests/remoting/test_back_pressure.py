@@ -11,7 +11,7 @@ from cometmq.protocol.limits import FRAME_SMALL
 from cometmq.remoting.dispatch import Reply, Route
 from cometmq.remoting.limits import Limits
 from cometmq.remoting.tls import ServerTls, TlsMode, client_context, server_context
-from remoting.certificates import Authority
+from peers.certificates import Authority
 from remoting.rig import (
     ECHO,
     ECHOING,

@@ -14,7 +14,7 @@ from cometmq.protocol.frame import encode_frame
 from cometmq.remoting.dispatch import Route
 from cometmq.remoting.limits import Limits
 from cometmq.remoting.tls import ServerTls, TlsMode, client_context, server_context
-from remoting.certificates import Authority, Pair
+from peers.certificates import Authority, Pair
 from remoting.rig import (
     ECHO,
     NoteHeader,

@@ -41,7 +41,7 @@ class Codec(IntEnum):
 _WIRE_NAMES = {"fields": "extFields", "body": "#body", "codec": "#codec"}
 
 
-class Command(msgspec.Struct, kw_only=True, rename=_WIRE_NAMES):
+class Command(msgspec.Struct, kw_only=True, rename=_WIRE_NAMES, gc=False):
     """One request or response."""
 
     code: Int32

@@ -120,19 +120,17 @@ def reply_head(
     """
     if request.codec is not Codec.JSON:
         return encode_head(response_to(request, code, fields, remark), body_size)
-    header = _JSON_REPLY % (
-        code,
-        b"" if fields is NO_FIELDS else b',"extFields":%b' % fields,
-        request.opaque,
-        b"" if remark is None else b',"remark":%b' % msgspec.json.encode(remark),
-    )
+    if remark is None and fields is not NO_FIELDS:
+        header = _JSON_FOUND % (code, fields, request.opaque)
+    else:
+        header = encode_json(response_to(request, code, fields, remark))
     size = _SIZE_SIZE + len(header) + body_size
     if size > _SIZE_MAX or len(header) > HEADER_SIZE_MAX:
         raise TooLarge(f"a frame of {size} bytes with a header of {len(header)}")
     return _PREFIX.pack(size, len(header)) + header
 
 
-_JSON_REPLY = (
-    b'{"code":%d%b,"flag":1,"language":"' + LANGUAGE.encode() + b'","opaque":%d%b,'
+_JSON_FOUND = (
+    b'{"code":%d,"extFields":%b,"flag":1,"language":"' + LANGUAGE.encode() + b'","opaque":%d,'
     b'"serializeTypeCurrentRPC":"JSON","version":' + str(VERSION).encode() + b"}"
 )

@@ -16,7 +16,7 @@ from cometmq.protocol.spelling import camel
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)  # so that mypy sees it inherited
-class Header(msgspec.Struct, frozen=True, kw_only=True, rename=camel()):
+class Header(msgspec.Struct, frozen=True, kw_only=True, rename=camel(), gc=False):
     """Base of all headers."""
 
 
@@ -89,6 +89,7 @@ def _make_twin(
         f"{shape.__name__}Texts",
         [(name, str | msgspec.UnsetType, msgspec.UNSET) for name in names],
         rename=dict(zip(names, wires, strict=True)),
+        gc=False,
     )
     getter = attrgetter(*names) if len(names) > 1 else lambda header: _only(header, names)
     _text_twins[shape] = getter, twin
