@@ -139,7 +139,7 @@ class RealDisk:
 
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[int]:
-    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
     try:
         yield descriptor
     finally:

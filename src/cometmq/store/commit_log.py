@@ -1,0 +1,196 @@
+"""The commit log: the records of all topics, one after the other, in files of one size.
+
+A file is named by the offset of its first byte, in 20 digits, and allocated when it is made. No
+record spans two files: the rest of a file that is too short for the next record is marked,
+
+    | rest of the file 4 | 0xCBD43194 4 |
+
+and the next file begins. After the last record there are zeros. All of it runs on the loop.
+"""
+
+import logging
+import struct
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+
+from cometmq.errors import BadState, TooLarge
+from cometmq.protocol.message import BLANK_MAGIC
+from cometmq.seams import Disk, Region
+
+log = logging.getLogger(__name__)
+
+BLANK = struct.Struct(">ii")
+NAME_DIGITS = 20
+_ZEROS = bytes(1 << 20)
+
+
+class LogFile:
+    """One mapped file. `written` is how much of it is in use."""
+
+    __slots__ = ("base", "memory", "region", "size", "written")
+
+    def __init__(self, base: int, region: Region, written: int) -> None:
+        self.base = base
+        self.region = region
+        self.memory = region.memory
+        self.size = len(region.memory)
+        self.written = written
+
+    @property
+    def end(self) -> int:
+        """Offset of the first byte that is not in use."""
+        return self.base + self.written
+
+
+class CommitLog:
+    """The row of files as one address space, from `start` to `end`."""
+
+    def __init__(self, folder: Path, file_size: int, disk: Disk) -> None:
+        self._folder = folder
+        self._file_size = file_size
+        self._disk = disk
+        self._files: list[LogFile] = []
+        self._next: Future[Region] | None = None  # made ahead of need
+
+    # Where things are
+
+    @property
+    def start(self) -> int:
+        """Offset of the oldest byte that is kept."""
+        return self._files[0].base if self._files else 0
+
+    @property
+    def end(self) -> int:
+        """Offset at which the next record will stand, or the blank before it."""
+        return self._files[-1].end if self._files else 0
+
+    @property
+    def files(self) -> tuple[LogFile, ...]:
+        """Oldest first."""
+        return tuple(self._files)
+
+    def file_at(self, offset: int) -> LogFile | None:
+        """The file that holds the byte at `offset`, if it is kept and in use."""
+        if not self._files:
+            return None
+        number = (offset - self._files[0].base) // self._file_size
+        if not 0 <= number < len(self._files):
+            return None
+        file = self._files[number]
+        return file if offset < file.end else None
+
+    def view(self, offset: int, size: int) -> memoryview | None:
+        """The bytes of a record, without a copy; None if they are not all there."""
+        file = self.file_at(offset)
+        if file is None or size <= 0 or offset + size > file.end:
+            return None
+        at = offset - file.base
+        return file.memory[at : at + size]
+
+    # Writing
+
+    def room_for(self, size: int) -> LogFile:
+        """The file whose next bytes a record of this size may take; seals and rolls if need be."""
+        if size + BLANK.size > self._file_size:
+            raise TooLarge(f"a record of {size} bytes does not fit a file of {self._file_size}")
+        file = self._files[-1] if self._files else self._roll(0)
+        if file.written + size + BLANK.size <= file.size:
+            return file
+        room = file.size - file.written
+        if room:
+            BLANK.pack_into(file.memory, file.written, room, BLANK_MAGIC)
+            file.written = file.size
+        return self._roll(file.end)
+
+    def _roll(self, base: int) -> LogFile:
+        coming, self._next = self._next, None
+        # Waiting here for a file that is being made blocks the loop, and is the only way: a second
+        # file of the same name would take the place of the first.
+        region = self._make(base) if coming is None else coming.result()
+        file = LogFile(base, region, 0)
+        self._files.append(file)
+        return file
+
+    def _make(self, base: int) -> Region:
+        return self._disk.create(self.path_of(base), self._file_size)
+
+    def begin_next(self) -> None:
+        """Have the next file ready before the current one, more than half full, is full."""
+        if self._next is None and self._files:
+            last = self._files[-1]
+            if last.written * 2 > last.size:
+                self._next = self._disk.begin(partial(self._make, last.base + last.size))
+
+    def path_of(self, base: int) -> Path:
+        """Where the file is that begins at `base`."""
+        return self._folder / f"{base:0{NAME_DIGITS}}"
+
+    # Starting, cutting, forgetting
+
+    def load(self, on_odd: Callable[[str], None]) -> None:
+        """Map the files that are there; the caller then finds where the log ends.
+
+        A last file that is empty or too short was never in use: a crash came before it was whole.
+        """
+        bases = []
+        for name in self._disk.names(self._folder):
+            if len(name) == NAME_DIGITS and name.isdigit():
+                bases.append(int(name))
+            else:
+                on_odd(f"{self._folder / name} is no file of the log; left alone")
+        for position, base in enumerate(bases):
+            path = self.path_of(base)
+            found = self._disk.size(path)
+            if found != self._file_size and position == len(bases) - 1 and found < self._file_size:
+                on_odd(f"{path} has {found} bytes and was never in use; removed")
+                self._disk.delete(path)
+                continue
+            if self._files and base != self._files[-1].base + self._file_size:
+                raise BadState(f"{path} does not follow the file before it; a file is missing")
+            region = self._disk.map(path, self._file_size)
+            self._files.append(LogFile(base, region, self._file_size))
+
+    def cut(self, end: int) -> None:
+        """Make `end` the end of the log, durably: what stood after it never comes back."""
+        while self._files and self._files[-1].base >= end and len(self._files) > 1:
+            gone = self._files.pop()
+            gone.region.close()
+            self._disk.delete(gone.region.path)
+        if not self._files:
+            return
+        last = self._files[-1]
+        last.written = end - last.base
+        if _zero(last.memory, last.written):
+            last.region.sync()
+
+    def drop_oldest(self) -> Path:
+        """Forget the oldest file, which is not the one in use; readers keep what they hold."""
+        assert len(self._files) > 1, "the file in use is never dropped"
+        gone = self._files.pop(0)
+        gone.region.close()
+        self._disk.delete(gone.region.path)
+        return gone.region.path
+
+    def close(self) -> None:
+        """Unmap everything."""
+        for file in self._files:
+            file.region.close()
+        self._files.clear()
+        if self._next is not None and self._next.exception() is None:
+            unused = self._next.result()
+            unused.close()
+            self._disk.delete(unused.path)
+
+
+def _zero(memory: memoryview, start: int) -> bool:
+    """Write zeros from `start` to the end, where there are none yet; True if any byte changed."""
+    changed = False
+    for at in range(start, len(memory), len(_ZEROS)):
+        part = memory[at : at + len(_ZEROS)]
+        zeros = _ZEROS[: len(part)]
+        if part != zeros:
+            part[:] = zeros
+            changed = True
+    return changed

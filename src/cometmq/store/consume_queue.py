@@ -1,0 +1,192 @@
+"""One consume queue: 20-byte units, by which a queue finds its records in the log.
+
+    | physical offset 8 | record size 4 | tag code 8 |
+
+The tag code is the hash of the tag, or the time of delivery for the schedule topic. Units stand in
+files of one size, named by the offset of their first byte in 20 digits; after the last unit there
+are zeros. Written only by the dispatcher, in queue order and without gaps; the file's units before
+the first real one are blank (offset 0, size 2^31 - 1).
+
+Not mapped: with many topics there are more queues than a process may map or a disk could allocate.
+The newest units are in memory, where readers at the end of a queue find them, and are written, with
+holes behind them, by the flusher. A full disk is then an error and not a signal. What a crash takes
+of them, recovery makes again from the log.
+"""
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+from cometmq.seams import Disk
+from cometmq.store.commit_log import NAME_DIGITS
+
+UNIT = struct.Struct(">qiq")
+UNIT_SIZE = 20
+assert UNIT.size == UNIT_SIZE
+NO_RECORD = 2**31 - 1  # as a size: there is none, or it is damaged
+BLANK_UNIT = UNIT.pack(0, NO_RECORD, 0)
+_KEPT_UNITS = 1024  # flushed units that stay in memory for readers near the end
+_pack = UNIT.pack
+
+Write = tuple[Path, int, bytes, int]  # path, offset, data, size of the file: Disk.write_at
+
+
+class ConsumeQueue:
+    """Queue offsets from `first` to `end`; units from `_kept` on are in memory."""
+
+    __slots__ = ("_disk", "_file_size", "_folder", "_kept", "_units", "_written", "end", "first")
+
+    def __init__(self, folder: Path, file_size: int, disk: Disk) -> None:
+        self._folder = folder
+        self._file_size = file_size
+        self._disk = disk
+        self._units = bytearray()
+        self._kept = 0
+        self._written = 0  # units before this queue offset are in files
+        self.first = 0
+        self.end = 0
+
+    # Writing
+
+    def append(self, physical_offset: int, size: int, tag_code: int) -> None:
+        """The unit of queue offset `end`."""
+        self._units += _pack(physical_offset, size, tag_code)
+        self.end += 1
+
+    def start_at(self, queue_offset: int) -> None:
+        """Begin an empty queue at an offset other than 0: its older records left the log."""
+        assert self.end == self.first == self._written, "only an empty queue"
+        per_file = self._file_size // UNIT_SIZE
+        blanks = queue_offset % per_file
+        self._kept = self._written = queue_offset - blanks
+        self._units = bytearray(BLANK_UNIT * blanks)
+        self.first = self.end = queue_offset
+
+    @property
+    def has_unwritten(self) -> bool:
+        """There are units that are in memory alone."""
+        return self._written < self.end
+
+    def unwritten(self) -> list[Write]:
+        """What must be written to the files; `written(end)` says that it was."""
+        data = memoryview(self._units)[(self._written - self._kept) * UNIT_SIZE :]
+        at = self._written * UNIT_SIZE
+        writes = []
+        while data:
+            base = at - at % self._file_size
+            part = data[: base + self._file_size - at]
+            path = self._folder / f"{base:0{NAME_DIGITS}}"
+            writes.append((path, at - base, bytes(part), self._file_size))
+            at += len(part)
+            data = data[len(part) :]
+        return writes
+
+    def written(self, end: int) -> None:
+        """Units before `end` are in the files; most of them need not be in memory any more."""
+        self._written = end
+        surplus = end - _KEPT_UNITS - self._kept
+        if surplus > _KEPT_UNITS:  # so that it happens once in a while
+            self._units = self._units[surplus * UNIT_SIZE :]
+            self._kept += surplus
+
+    # Reading
+
+    def units(self, queue_offset: int, count: int) -> bytes:
+        """The units of up to `count` messages, one after the other; may be fewer."""
+        count = min(count, self.end - queue_offset)
+        if count <= 0 or queue_offset < self.first:
+            return b""
+        if queue_offset >= self._kept:
+            at = (queue_offset - self._kept) * UNIT_SIZE
+            return bytes(self._units[at : at + count * UNIT_SIZE])
+        at = queue_offset * UNIT_SIZE
+        base = at - at % self._file_size
+        in_file = min(count, self._kept - queue_offset) * UNIT_SIZE
+        path = self._folder / f"{base:0{NAME_DIGITS}}"
+        return self._disk.read_at(path, at - base, min(in_file, base + self._file_size - at))
+
+    def unit(self, queue_offset: int) -> tuple[int, int, int] | None:
+        """Physical offset, record size and tag code of one message."""
+        found = self.units(queue_offset, 1)
+        return UNIT.unpack(found) if len(found) == UNIT_SIZE else None
+
+    # Starting, cutting, forgetting
+
+    def load(self, is_valid: Callable[[int, int, int, int], bool]) -> None:
+        """Find where the queue ends. `is_valid(queue_offset, *unit)` looks at the record."""
+        bases = [
+            int(name)
+            for name in self._disk.names(self._folder)
+            if len(name) == NAME_DIGITS and name.isdigit()
+        ]
+        if not bases:
+            return
+        self.first = bases[0] // UNIT_SIZE
+        self.end = self._kept = self._written = self._find_end(bases[-1])
+        stale_end = self.end
+        while self.end > self.first:
+            unit = self.unit_on_disk(self.end - 1)
+            if unit is not None and is_valid(self.end - 1, *unit):
+                break
+            self.end -= 1
+        if self.end < stale_end:
+            self.cut(self.end, stale_end)
+
+    def _find_end(self, base: int) -> int:
+        """By bisection in the last file: its used units are not zero, the others are."""
+        low, high = base // UNIT_SIZE, (base + self._file_size) // UNIT_SIZE
+        while low < high:
+            middle = (low + high) // 2
+            unit = self.unit_on_disk(middle)
+            if unit is not None and unit[1] > 0:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def unit_on_disk(self, queue_offset: int) -> tuple[int, int, int] | None:
+        """As `unit`, of the files alone."""
+        at = queue_offset * UNIT_SIZE
+        base = at - at % self._file_size
+        try:
+            found = self._disk.read_at(
+                self._folder / f"{base:0{NAME_DIGITS}}", at - base, UNIT_SIZE
+            )
+        except FileNotFoundError:
+            return None
+        return UNIT.unpack(found) if len(found) == UNIT_SIZE else None
+
+    def cut(self, end: int, stale_end: int | None = None) -> None:
+        """Make `end` the end, durably: zeros where units stood."""
+        stale_end = max(self._written, stale_end or 0)
+        at = end * UNIT_SIZE
+        while at < stale_end * UNIT_SIZE:
+            base = at - at % self._file_size
+            size = min(stale_end * UNIT_SIZE, base + self._file_size) - at
+            path = self._folder / f"{base:0{NAME_DIGITS}}"
+            self._disk.write_at(path, at - base, bytes(size), self._file_size)
+            at += size
+        if end < self._kept:
+            self._kept = end
+            self._units.clear()
+        else:
+            del self._units[(end - self._kept) * UNIT_SIZE :]
+        self._written = min(self._written, end)
+        self.first = min(self.first, end)
+        self.end = end
+
+    def forget_before(self, log_start: int) -> None:
+        """Move `first` to the first unit whose record is kept, and delete files that have none."""
+        low, high = self.first, self.end
+        while low < high:  # physical offsets grow along a queue
+            middle = (low + high) // 2
+            unit = self.unit(middle)
+            if unit is None or unit[0] < log_start:
+                low = middle + 1
+            else:
+                high = middle
+        self.first = low
+        keep_from = min(low, self._written) * UNIT_SIZE // self._file_size * self._file_size
+        for name in self._disk.names(self._folder):
+            if len(name) == NAME_DIGITS and name.isdigit() and int(name) < keep_from:
+                self._disk.delete(self._folder / name)

@@ -1,0 +1,45 @@
+"""Where everything of a store is, under its root, as the original lays it out."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cometmq.store.config import StoreConfig
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFiles:
+    """Paths of one store."""
+
+    root: Path
+    commit_log: Path
+
+    @classmethod
+    def of(cls, config: StoreConfig) -> "StoreFiles":
+        """As the settings say."""
+        root = Path(config.store_path_root_dir)
+        return cls(root, Path(config.store_path_commit_log or root / "commitlog"))
+
+    @property
+    def queues(self) -> Path:
+        """topic/queue id/file."""
+        return self.root / "consumequeue"
+
+    @property
+    def index(self) -> Path:
+        """Index files, named by the time they were made."""
+        return self.root / "index"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Up to when what is on disk."""
+        return self.root / "checkpoint"
+
+    @property
+    def abort(self) -> Path:
+        """Is there while a broker runs, and after it crashed."""
+        return self.root / "abort"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process that uses the store."""
+        return self.root / "lock"

@@ -1,0 +1,40 @@
+"""What a read of a queue found."""
+
+from enum import Enum
+
+import msgspec
+
+
+class GetStatus(Enum):
+    """Why a read ended as it did."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Records as views of the log, neighbours joined; `next_offset` is where to read on."""
+
+    status: GetStatus
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    views: tuple[memoryview, ...] = ()
+    count: int = 0
+    from_slave: bool = False  # the next read is better asked of a slave: it is far behind
+
+
+class Stored(msgspec.Struct, frozen=True, gc=False):
+    """Where a put message is. `end` is the offset that must be durable for it to be."""
+
+    physical_offset: int
+    queue_offset: int
+    size: int
+    end: int

@@ -1,0 +1,260 @@
+"""One file of the key index: a hash table from keys to the physical offsets of messages.
+
+    | header 40 | slot 4 ... | entry 20 ... |
+
+    header  | begin, ms 8 | end, ms 8 | begin offset 8 | end offset 8 | slots used 4 | count 4 |
+    slot    | number of the newest entry of this slot, 0 if none |
+    entry   | key hash 4 | physical offset 8 | s since begin 4 | number of the entry before it 4 |
+
+A key's slot is its hash modulo the number of slots; its entries are a chain from the newest to the
+oldest, which it shares with the other keys of the slot. Numbers start at 1, and `count` is the next
+one: the place of entry 0 is never used. A file that was never written to has a count of 0.
+
+A message's entries are written first, then the header, then the slots. A process that is killed in
+between leaves a file whose chains are whole; it may lack the message of `end offset`, which is why
+that one may be put again. A power cut is another matter: see `is_torn`.
+"""
+
+import struct
+from array import array
+from collections.abc import Sequence
+from sys import byteorder
+
+from cometmq.seams import Region
+
+HEADER = struct.Struct(
+    ">"
+    "q"  #  0 begin, ms: when the message of the first entry was stored
+    "q"  #  8 end, ms: of the last
+    "q"  # 16 begin offset: where the message of the first entry is in the log
+    "q"  # 24 end offset: of the last
+    "I"  # 32 slots used
+    "I"  # 36 count
+)
+SLOT = struct.Struct(">I")
+ENTRY = struct.Struct(
+    ">"
+    "I"  #  0 key hash
+    "q"  #  4 physical offset
+    "I"  # 12 seconds since begin
+    "I"  # 16 number of the entry before it in the slot
+)
+assert (HEADER.size, SLOT.size, ENTRY.size) == (40, 4, 20)
+_SECONDS_MAX = 2**31 - 1
+_CLOCK_STEP_MS = 60_000  # a clock set back by more than this hides messages from queries by time
+_STEPS_MAX = 100_000  # entries that one query looks at in a file: 0.05 s
+
+_NEWEST = struct.Struct(">qII")  # the part of the header that every message changes: end offset on
+_NEWEST_AT = 24
+_TIMES = struct.Struct(">qqq")  # the part before it, that changes with the millisecond
+assert _TIMES.size == _NEWEST_AT and _NEWEST_AT + _NEWEST.size == HEADER.size
+_PAIR = struct.Struct(">IqIIIqII")
+assert _PAIR.size == 2 * ENTRY.size
+_pack_newest = _NEWEST.pack_into
+_pack_slot = SLOT.pack_into
+_unpack_slot = SLOT.unpack_from
+_pack_entry = ENTRY.pack_into
+_pack_pair = _PAIR.pack_into
+
+
+def file_size(slots: int, entries: int) -> int:
+    """Of a file for so many slots and entries, the unused one included."""
+    return HEADER.size + slots * SLOT.size + entries * ENTRY.size
+
+
+class IndexFile:
+    """A mapped file. Its header is kept here too, where it is cheaper to read."""
+
+    __slots__ = (
+        "_entries",
+        "_entries_at",
+        "_memory",
+        "_moment_ms",
+        "_safe_ms",
+        "_seconds",
+        "_slots",
+        "_slots_used",
+        "_synced_count",
+        "begin_ms",
+        "begin_offset",
+        "count",
+        "end_ms",
+        "end_offset",
+        "region",
+    )
+
+    def __init__(self, region: Region, slots: int, entries: int) -> None:
+        assert len(region.memory) == file_size(slots, entries)
+        header: tuple[int, ...] = HEADER.unpack_from(region.memory)
+        self.begin_ms, self.end_ms, self.begin_offset, self.end_offset = header[:4]
+        self._slots_used = header[4]
+        self.count = header[5] or 1
+        self.region = region
+        self._memory = region.memory
+        self._slots = slots
+        self._entries = entries
+        self._entries_at = HEADER.size + slots * SLOT.size
+        self._synced_count = 0
+        self._safe_ms = 0
+        self._moment_ms: int | None = None  # when the last message was stored, and
+        self._seconds = 0  # since the begin: the next message is often of the same millisecond
+
+    @property
+    def room(self) -> int:
+        """How many entries may yet be put."""
+        return self._entries - self.count
+
+    # Writing
+
+    def put(self, hashes: Sequence[int], physical_offset: int, stored_ms: int) -> bool:
+        """The keys of one message; False if there is no room for all of them.
+
+        A message before `end_offset` is known already.
+        """
+        if physical_offset < self.end_offset:
+            return True
+        number = self.count
+        key_count = len(hashes)
+        if number + key_count > self._entries:
+            return False
+        if stored_ms != self._moment_ms:
+            self._put_times(physical_offset, stored_ms)
+        # As in `_put_each`, for one key or two, as most messages have: numbers for names, locals
+        # for fields and one call for both entries save 0.5 us.
+        memory = self._memory
+        if key_count == 2:
+            first, second = hashes
+            slots = self._slots
+            first_at = 40 + first % slots * 4
+            second_at = 40 + second % slots * 4
+            (before_first,) = _unpack_slot(memory, first_at)
+            (before_second,) = _unpack_slot(memory, second_at)
+            if first_at == second_at:
+                before_second = number
+            at = self._entries_at + number * 20
+            seconds = self._seconds
+            # fmt: off
+            _pack_pair(memory, at, first, physical_offset, seconds, before_first,
+                       second, physical_offset, seconds, before_second)
+            # fmt: on
+            if not before_first:
+                self._slots_used += 1
+            if not before_second:
+                self._slots_used += 1
+            self.count = count = number + 2
+            self.end_offset = physical_offset
+            _pack_newest(memory, 24, physical_offset, self._slots_used, count)
+            _pack_slot(memory, first_at, number)
+            _pack_slot(memory, second_at, number + 1)
+        elif key_count == 1:
+            (first,) = hashes
+            first_at = 40 + first % self._slots * 4
+            (before_first,) = _unpack_slot(memory, first_at)
+            at = self._entries_at + number * 20
+            _pack_entry(memory, at, first, physical_offset, self._seconds, before_first)
+            if not before_first:
+                self._slots_used += 1
+            self.count = number + 1
+            self.end_offset = physical_offset
+            _pack_newest(memory, 24, physical_offset, self._slots_used, number + 1)
+            _pack_slot(memory, first_at, number)
+        else:
+            self._put_each(hashes, physical_offset)
+        return True
+
+    def _put_each(self, hashes: Sequence[int], physical_offset: int) -> None:
+        memory = self._memory
+        newest: dict[int, int] = {}  # number of an entry, by position of its slot
+        for number, key_hash in enumerate(hashes, self.count):
+            slot_at = HEADER.size + key_hash % self._slots * SLOT.size
+            before = newest.get(slot_at) or _unpack_slot(memory, slot_at)[0]
+            at = self._entries_at + number * ENTRY.size
+            _pack_entry(memory, at, key_hash, physical_offset, self._seconds, before)
+            self._slots_used += not before
+            newest[slot_at] = number
+        self.count += len(hashes)
+        self.end_offset = physical_offset
+        _pack_newest(memory, _NEWEST_AT, physical_offset, self._slots_used, self.count)
+        for slot_at, number in newest.items():
+            _pack_slot(memory, slot_at, number)
+
+    def _put_times(self, physical_offset: int, stored_ms: int) -> None:
+        if self.count == 1:
+            self.begin_ms = stored_ms
+            self.begin_offset = physical_offset
+        self.end_ms = max(stored_ms, self._safe_ms + 1)
+        self._moment_ms = stored_ms
+        self._seconds = min(max(0, (stored_ms - self.begin_ms) // 1000), _SECONDS_MAX)
+        _TIMES.pack_into(self._memory, 0, self.begin_ms, self.end_ms, self.begin_offset)
+
+    def is_dirty(self) -> bool:
+        """If anything was put since the file was settled."""
+        return self.count != self._synced_count
+
+    def settle(self, safe_ms: int, synced: bool = True) -> None:
+        """What is in it gets synced now, if it is not yet, and a checkpoint will say `safe_ms`.
+
+        The header's end will be later than that as soon as anything is put, even if it was stored
+        in the same millisecond or by a clock set back: `load` goes by the end.
+        """
+        self._synced_count = self.count if synced else 0
+        self._safe_ms = safe_ms
+        self._moment_ms = None
+
+    # Reading
+
+    def query(
+        self, key_hash: int, begin_ms: int, end_ms: int, count_max: int, found: list[int]
+    ) -> None:
+        """Add offsets of messages stored from `begin_ms` to `end_ms`, or a second off."""
+        if begin_ms > self.end_ms + _CLOCK_STEP_MS or end_ms < self.begin_ms - _CLOCK_STEP_MS:
+            return
+        ends_before = self.count
+        (number,) = _unpack_slot(self._memory, HEADER.size + key_hash % self._slots * SLOT.size)
+        for _ in range(_STEPS_MAX):
+            # Numbers fall along a chain; one that does not is damage, and could make a circle.
+            if not 0 < number < ends_before or len(found) >= count_max:
+                return
+            entry_hash, physical_offset, seconds, before = ENTRY.unpack_from(
+                self._memory, self._entries_at + number * ENTRY.size
+            )
+            if number == 1:
+                # Its message gave the file its begin. In the original, the first entry of all
+                # files but the first counts its seconds from the end of the file before.
+                seconds = 0
+            from_ms = self.begin_ms + seconds * 1000
+            until_ms = from_ms + 999
+            if until_ms + _CLOCK_STEP_MS < begin_ms:
+                return
+            # With 0 seconds it may have been stored before the begin, if the clock was set back.
+            in_time = begin_ms <= until_ms and (from_ms <= end_ms or seconds == 0)
+            if entry_hash == key_hash and in_time and found[-1:] != [physical_offset]:
+                found.append(physical_offset)
+            ends_before, number = number, before
+
+    # Trust
+
+    def is_possible(self) -> bool:
+        """If the header can be that of a file of this size."""
+        return bool(
+            self.count <= self._entries
+            and self._slots_used <= self.count  # not `_slots`: the original never checks it
+            and 0 <= self.begin_offset <= self.end_offset
+            and self.begin_ms >= 0
+            and self.end_ms >= 0
+        )
+
+    def is_torn(self) -> bool:
+        """If a power cut took the header back to before some of the slots. 0.1 s at full size."""
+        if self.room == 0:
+            return False  # no slot can be ahead
+        slots = array("I", bytes(self._memory[HEADER.size : self._entries_at]))
+        assert slots.itemsize == SLOT.size
+        if byteorder == "little":
+            slots.byteswap()
+        return bool(max(slots) >= self.count)
+
+    def close(self) -> None:
+        """Unmap it."""
+        self._memory = memoryview(b"")
+        self.region.close()

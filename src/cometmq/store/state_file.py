@@ -1,0 +1,55 @@
+"""A table kept in a file, with its last version beside it in `.bak`, as the original keeps them.
+
+The original writes neither durably: after a power cut its topics may be an empty file. Here a crash
+leaves the old content or the new, and a damaged file is read from its .bak.
+"""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from cometmq.errors import BadState, Malformed
+from cometmq.seams import Disk
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class StateFile:
+    """One file of `config/`."""
+
+    def __init__(self, disk: Disk, path: Path) -> None:
+        self._disk = disk
+        self._path = path
+        self._backup = path.with_name(path.name + ".bak")
+
+    def read(self, parse: Callable[[bytes], T]) -> T | None:
+        """What it holds; None if there is none. `parse` raises Malformed for a damaged one."""
+        damage = None
+        for path in (self._path, self._backup):
+            try:
+                found = parse(self._disk.read(path))
+            except FileNotFoundError:
+                continue
+            except Malformed as error:
+                damage = error
+                log.error("%s is damaged: %s", path, error)
+                continue
+            if damage is not None:
+                log.warning("%s is used in place of it", path)
+            return found
+        if damage is not None:
+            raise BadState(f"{self._path} and its .bak are damaged: {damage}; repair one of them")
+        return None
+
+    def write(self, content: bytes) -> None:
+        """Durable when it returns; the content before it is then in .bak."""
+        try:
+            before = self._disk.read(self._path)
+        except FileNotFoundError:
+            before = b""
+        if before and before != content:
+            self._disk.replace(self._backup, before)
+        self._disk.replace(self._path, content)
