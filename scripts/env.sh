@@ -34,9 +34,10 @@ make_venv() {
 
 prepare() {
     extras=$1
-    wanted="$extras $(cksum pyproject.toml)"
+    wanted="$extras $PWD $(cksum pyproject.toml)" # an environment that was moved does not work
     stamp=.venv/made-for-$extras
-    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && return
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && .venv/bin/python -c '' && return
+    case "$(cat .venv/made-for-* 2>/dev/null)" in *" $PWD "* | "") ;; *) rm -rf .venv ;; esac
     [ -x .venv/bin/python ] && .venv/bin/python -m pip --version >/dev/null 2>&1 || make_venv || return 1
     say "preparing .venv (once, and again when the dependencies change) ..."
     if ! .venv/bin/python -m pip install -q --disable-pip-version-check -e ".[$extras]" >&2; then

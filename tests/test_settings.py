@@ -6,6 +6,7 @@ import pytest
 from msgspec import Meta
 
 from cometmq.errors import BadSetting
+from cometmq.protocol.java import format_properties, parse_properties
 from cometmq.settings import Settings, as_properties, as_texts, build, parse_file, parse_pairs
 
 
@@ -31,6 +32,18 @@ def test_a_base_keeps_what_is_not_said():
 def test_what_is_shown_can_be_read_back():
     sample = Sample(store_path="x=y:z # no comment", flush_interval=3)
     assert build(Sample, parse_file(as_properties(sample).encode(), "shown")) == sample
+
+
+def test_what_is_written_to_a_file_is_read_back_as_it_was():
+    sample = Sample(store_path="C:\\new\\table \u4e2d\n", flush_interval=3)
+    assert as_texts(sample)["storePath"] == sample.store_path
+    assert build(Sample, {}, base=sample) == sample
+    text = format_properties(as_texts(sample), escaped=True)
+    assert parse_properties(text) == as_texts(sample)
+
+
+def test_nothing_is_shown_that_is_none():
+    sample = Sample()
     assert "nothing" not in as_texts(sample)
 
 

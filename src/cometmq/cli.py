@@ -6,6 +6,7 @@ quick.
 
 import sys
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,16 @@ import typer
 from cometmq.errors import UserError, WorldError
 
 _HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class LogLevel(Enum):
+    """What is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
 
 app = typer.Typer(
     name="cometmq",
@@ -60,14 +71,14 @@ def namesrv(
     namesrv_addr: Annotated[
         str | None, typer.Option("-n", "--namesrvAddr", hidden=True, help="Taken and not used.")
     ] = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[LogLevel, typer.Option(help="From which level on.")] = LogLevel.INFO,
 ) -> None:
     """Run a name server."""
     from cometmq.logs import start_logging
     from cometmq.namesrv.config import NamesrvConfig
     from cometmq.settings import as_properties, build, parse_file, parse_pairs
 
-    start_logging(log_level.upper())
+    start_logging(log_level.value.upper())
     home = Path.home() / "namesrv"
     values = {
         "kvConfigPath": str(home / "kvConfig.json"),

@@ -63,25 +63,29 @@ class RealDisk:
 
     def replace(self, path: Path, content: bytes) -> None:
         """Temp file, fsync, rename, fsync of the folder."""
+        path = path.resolve()  # a link stays one
         with _new_file(path) as descriptor:
+            if path.exists():
+                os.fchmod(descriptor, path.stat().st_mode & 0o7777)
             _write_all(descriptor, content, 0)
-            os.fsync(descriptor)
 
     def create(self, path: Path, size: int) -> RealRegion:
         """Temp file, allocated so that a full disk is told now and not by a signal later."""
         with _new_file(path) as descriptor:
             os.posix_fallocate(descriptor, 0, size)
-            os.fsync(descriptor)
         return self.map(path, size)
 
     def map(self, path: Path, size: int) -> RealRegion:
         """Shared, to read and write."""
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        found = os.fstat(descriptor).st_size
-        if found != size:
+        try:
+            found = os.fstat(descriptor).st_size
+            if found != size:
+                raise BadState(f"{path} has {found} bytes, not {size}")
+            return RealRegion(path, descriptor, size)
+        except BaseException:
             os.close(descriptor)
-            raise BadState(f"{path} has {found} bytes, not {size}")
-        return RealRegion(path, descriptor, size)
+            raise
 
     def size(self, path: Path) -> int:
         """Of a file."""
@@ -98,6 +102,8 @@ class RealDisk:
             with _new_file(path) as descriptor:
                 os.ftruncate(descriptor, file_size)
         with _opened(path, os.O_WRONLY) as descriptor:
+            if os.fstat(descriptor).st_size < file_size:  # a crash came before it was whole
+                os.ftruncate(descriptor, file_size)
             _write_all(descriptor, data, offset)
             os.fdatasync(descriptor)
 
@@ -154,6 +160,7 @@ def _new_file(path: Path) -> Iterator[int]:
     try:
         with _opened(temp, os.O_RDWR | os.O_CREAT | os.O_TRUNC) as descriptor:
             yield descriptor
+            os.fsync(descriptor)
         temp.replace(path)
     except BaseException:
         temp.unlink(missing_ok=True)

@@ -61,6 +61,10 @@ class BadState(WorldError):
     """A file of ours cannot be read back."""
 
 
+class NotInstalled(WorldError):
+    """An optional package that is needed now is not there."""
+
+
 class StoreFailed(WorldError):
     """The disk failed the store: it takes no more messages until it is opened again."""
 

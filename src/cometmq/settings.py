@@ -12,7 +12,7 @@ from typing import TypeVar, dataclass_transform
 import msgspec
 
 from cometmq.errors import BadSetting
-from cometmq.protocol.java import format_properties, parse_properties
+from cometmq.protocol.java import format_properties, java_text, parse_properties
 from cometmq.protocol.spelling import camel
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,7 @@ MEANINGLESS = frozenset(
         "writeBufferLowWaterMark",
         "serverNettyWorkerGroupEnable",
         "rocketmqHome",
+        "configBlackList",
     }
 )
 
@@ -88,15 +89,12 @@ def _hint(key: str, known: set[str]) -> str:
 
 def as_texts(settings: Settings) -> dict[str, str]:
     """Wire names and values, as a properties file holds them; what is None is left out."""
-    values = {
-        wire: msgspec.to_builtins(getattr(settings, name))
-        for name, wire in zip(
-            settings.__struct_fields__, settings.__struct_encode_fields__, strict=True
-        )
+    names = zip(settings.__struct_fields__, settings.__struct_encode_fields__, strict=True)
+    return {
+        wire: java_text(msgspec.to_builtins(value))
+        for name, wire in names
+        if (value := getattr(settings, name)) is not None
     }
-    return parse_properties(
-        format_properties({key: value for key, value in values.items() if value is not None})
-    )
 
 
 def as_properties(settings: Settings) -> str:

@@ -67,6 +67,7 @@ def test_version():
         (["bindAddress=192.0.2.77", "listenPort=0"], "cannot listen on 192.0.2.77"),
         (["tls.server.mode=enforcing"], "tls.server.certPath"),
         (["tls.server.certPath=no.pem", "tls.server.keyPath=no.key"], "no.pem"),
+        (["listenPort=0", "serverSocketBacklog=0"], "serverSocketBacklog"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(tmp_path, arguments, told):
@@ -94,6 +95,30 @@ def test_a_broken_kv_file_is_told_in_one_line_and_left_alone(tmp_path):
     assert str(kv) in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert kv.read_text() == '{"configTable":'
+
+
+# NettyServerConfig and NamesrvConfig of 4.9.
+EVERY_SETTING = """
+listenPort serverWorkerThreads serverCallbackExecutorThreads serverSelectorThreads
+serverOnewaySemaphoreValue serverAsyncSemaphoreValue serverChannelMaxIdleTimeSeconds
+serverSocketSndBufSize serverSocketRcvBufSize writeBufferHighWaterMark writeBufferLowWaterMark
+serverSocketBacklog serverPooledByteBufAllocatorEnable useEpollNativeSelector
+rocketmqHome kvConfigPath configStorePath productEnvName clusterTest orderMessageEnable
+configBlackList
+"""
+
+
+def test_every_setting_of_the_original_is_taken(tmp_path):
+    given = [f"{name}={'false' if 'nable' in name or name == 'clusterTest' else 1}"
+             for name in EVERY_SETTING.split()]  # fmt: skip
+    assert run("namesrv", "-p", *given, home=tmp_path).returncode == 0
+
+
+def test_an_unknown_log_level_is_told(tmp_path):
+    done = run("namesrv", "--log-level", "loud", home=tmp_path)
+    assert done.returncode == 2
+    assert "loud" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_settings_without_a_meaning_are_named_once(tmp_path):

@@ -1,5 +1,7 @@
 """A name server without a socket: its table of routes, called directly."""
 
+import asyncio
+
 import pytest
 
 from cometmq.disk import RealDisk
@@ -12,7 +14,7 @@ from cometmq.protocol.codes import VERSION
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import write_header
 from cometmq.protocol.hosts import Host
-from cometmq.remoting.dispatch import Call, Dispatcher
+from cometmq.remoting.dispatch import Call, Dispatcher, Reply
 from cometmq.remoting.lanes import Lanes
 from cometmq.testing.clock import ManualClock
 
@@ -41,7 +43,12 @@ class Desk:
 
     def ask(self, code, header=None, body=b"", version=VERSION):
         command = Command(code=code, version=version, fields=write_header(header), body=body)
-        return self._dispatcher.answer(Call(command, self.link, 0))
+        outcome = self._dispatcher.answer(Call(command, self.link, 0))
+        return outcome if isinstance(outcome, Reply) else asyncio.run(_awaited(outcome))
+
+
+async def _awaited(outcome):
+    return await outcome
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def test_silence_longer_than_the_limit_ends_a_broker_and_asking_is_no_silence(ta
     assert table.is_current("a:0", DataVersion(counter=1), EXPIRY_MS)
     assert not table.is_current("b:0", DataVersion(counter=2), EXPIRY_MS), "another version"
     assert table.expire(EXPIRY_MS, EXPIRY_MS) == []
-    assert table.expire(EXPIRY_MS + 1, EXPIRY_MS) == ["lb"]
+    assert table.expire(EXPIRY_MS + 1, EXPIRY_MS) == [("b:0", "lb")]
     assert addresses_of(table, "T") == {"a": {0: "a:0"}}
     assert table.version_of("b:0") is None
 

@@ -1,10 +1,11 @@
 """Compressed bodies: what Apache's compressors made, and what must not get through."""
 
+import sys
 import zlib
 
 import pytest
 
-from cometmq.errors import Malformed, TooLarge
+from cometmq.errors import Malformed, NotInstalled, TooLarge
 from cometmq.protocol.compression import compress, decompress, inflate
 from cometmq.protocol.flags import MessageFlag
 from protocol.golden import bytes_of, each, entries
@@ -95,3 +96,14 @@ def test_inflate():
     assert inflate(zlib.compress(b"abc"), 3) == b"abc"
     with pytest.raises(TooLarge):
         inflate(zlib.compress(b"abc"), 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "package"), [(MessageFlag.LZ4, "lz4"), (MessageFlag.ZSTD, "zstandard")]
+)
+def test_a_package_that_is_not_installed_is_named(monkeypatch, kind, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(NotInstalled, match=r"cometmq\[speed\]"):
+        compress(b"x", kind)
+    with pytest.raises(NotInstalled, match=r"cometmq\[speed\]"):
+        decompress(b"x", MessageFlag.COMPRESSED | kind, 100)

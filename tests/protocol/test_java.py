@@ -2,7 +2,13 @@
 
 import pytest
 
-from cometmq.protocol.java import double_text, format_properties, hash_code, parse_properties
+from cometmq.protocol.java import (
+    double_text,
+    format_properties,
+    hash_code,
+    java_text,
+    parse_properties,
+)
 from cometmq.protocol.message import body_crc
 from protocol.golden import each
 
@@ -33,11 +39,9 @@ def test_the_text_of_settings(entry):
     assert written == "".join(sorted(entry["text"].splitlines(keepends=True)))
 
 
-def test_settings_of_other_types():
-    assert (
-        format_properties({"b": True, "a": 1, "c": None, "d": False})
-        == "a=1\nb=true\nc=\nd=false\n"
-    )
+def test_values_as_java_writes_them():
+    written = [java_text(value) for value in (True, False, 1, "x", None)]
+    assert written == ["true", "false", "1", "x", ""]
 
 
 def test_a_line_break_adds_no_setting():

@@ -30,7 +30,7 @@ class NamesrvConfig(Settings, rename=_TLS):
     ] = False
     product_env_name: Annotated[str, Meta(description="a name for this environment")] = "center"
     cluster_test: Annotated[
-        bool, Meta(description="kept for old files; changes nothing in 4.9 routes")
+        bool, Meta(description="taken for old files; the test environment it names is not asked")
     ] = False
 
     # Where it listens
@@ -56,6 +56,9 @@ class NamesrvConfig(Settings, rename=_TLS):
     server_channel_max_idle_time_seconds: Annotated[
         int, Meta(ge=1, description="s after which an idle connection is closed")
     ] = 120
+    server_socket_backlog: Annotated[
+        int, Meta(ge=1, description="connections that wait to be taken")
+    ] = 1024
     server_oneway_semaphore_value: Annotated[
         int, Meta(ge=1, description="one-way requests to clients in flight")
     ] = 256

@@ -31,9 +31,9 @@ class KvConfig:
 
     kv: KvTable
 
-    def put(self, call: Call, ask: headers.PutKvHeader) -> Reply:
+    async def put(self, call: Call, ask: headers.PutKvHeader) -> Reply:
         """PUT_KV_CONFIG."""
-        self.kv.put(ask.namespace, ask.key, ask.value)
+        await self.kv.put(ask.namespace, ask.key, ask.value)
         return Reply()
 
     def get(self, call: Call, ask: headers.KvHeader) -> Reply:
@@ -43,9 +43,9 @@ class KvConfig:
             raise _not_found(f"no config item, namespace: {ask.namespace} key: {ask.key}")
         return Reply(header=headers.KvReplyHeader(value=value))
 
-    def delete(self, call: Call, ask: headers.KvHeader) -> Reply:
+    async def delete(self, call: Call, ask: headers.KvHeader) -> Reply:
         """DELETE_KV_CONFIG."""
-        self.kv.delete(ask.namespace, ask.key)
+        await self.kv.delete(ask.namespace, ask.key)
         return Reply()
 
     def list(self, call: Call, ask: headers.KvListHeader) -> Reply:
@@ -195,9 +195,9 @@ class Configuration:
 
     config: LiveConfig
 
-    def update(self, call: Call, ask: NoHeader) -> Reply:
+    async def update(self, call: Call, ask: NoHeader) -> Reply:
         """UPDATE_NAMESRV_CONFIG."""
-        self.config.update(call.command.body)
+        await self.config.update(call.command.body)
         return Reply()
 
     def get(self, call: Call, ask: NoHeader) -> Reply:

@@ -1,11 +1,14 @@
 """Key-value configuration: namespace to key to value, in a file that the original reads too."""
 
+import asyncio
 import logging
+from functools import partial
 from pathlib import Path
 
-from cometmq.errors import BadState, Malformed
+from cometmq.errors import BadState, Malformed, TooLarge
 from cometmq.protocol.bodies.tables import KvConfigTable
 from cometmq.protocol.fastjson import dumps, loads
+from cometmq.protocol.limits import KV_SIZE_MAX
 from cometmq.seams import Disk
 
 log = logging.getLogger(__name__)
@@ -14,12 +17,16 @@ ORDER_TOPICS = "ORDER_TOPIC_CONFIG"
 
 
 class KvTable:
-    """Every change is on disk before it is acknowledged, and in memory only if it got there."""
+    """A change is on disk before it is acknowledged; one that cannot get there is not made.
+
+    (After a disk error at the very end of a write, the file may have it all the same.)
+    """
 
     def __init__(self, disk: Disk, path: Path) -> None:
         self._disk = disk
         self._path = path
         self._values = _load(disk, path)
+        self._one_at_a_time = asyncio.Lock()
 
     def get(self, namespace: str, key: str) -> str | None:
         """The value, if there is one."""
@@ -29,22 +36,29 @@ class KvTable:
         """All keys and values of a namespace, if it was ever written to."""
         return self._values.get(namespace)
 
-    def put(self, namespace: str, key: str, value: str) -> None:
-        """Create or change a value."""
-        self._keep(namespace, self._values.get(namespace, {}) | {key: value})
+    async def put(self, namespace: str, key: str, value: str) -> None:
+        """Create or change a value. TooLarge if all of them together would be too many."""
+        async with self._one_at_a_time:
+            await self._keep(namespace, self._values.get(namespace, {}) | {key: value})
         log.info("kv config %s %s is now %r", namespace, key, value)
 
-    def delete(self, namespace: str, key: str) -> None:
+    async def delete(self, namespace: str, key: str) -> None:
         """Remove a value; one that is not there is no error."""
-        if self.get(namespace, key) is None:
-            return
-        rest = {name: value for name, value in self._values[namespace].items() if name != key}
-        self._keep(namespace, rest)
+        async with self._one_at_a_time:
+            if self.get(namespace, key) is None:
+                return
+            values = self._values[namespace]
+            await self._keep(namespace, {name: values[name] for name in values if name != key})
         log.info("kv config %s %s is gone", namespace, key)
 
-    def _keep(self, namespace: str, values: dict[str, str]) -> None:
+    async def _keep(self, namespace: str, values: dict[str, str]) -> None:
         changed = self._values | {namespace: values}
-        self._disk.replace(self._path, dumps(KvConfigTable(config_table=changed)))
+        content = dumps(KvConfigTable(config_table=changed))
+        if len(content) > KV_SIZE_MAX:
+            raise TooLarge(f"{len(content)} bytes of kv config, the limit is {KV_SIZE_MAX}")
+        await asyncio.wrap_future(
+            self._disk.begin(partial(self._disk.replace, self._path, content))
+        )
         self._values = changed
 
 

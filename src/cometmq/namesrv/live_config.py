@@ -1,6 +1,8 @@
 """The settings in force, of which a few may be changed while the server runs."""
 
+import asyncio
 import logging
+from functools import partial
 from pathlib import Path
 
 from cometmq.errors import BadSetting, Refused
@@ -20,7 +22,7 @@ class LiveConfig:
         self.now = config
         self._disk = disk
 
-    def update(self, properties: bytes) -> None:
+    async def update(self, properties: bytes) -> None:
         """Change what the allow-list names; one key that it does not, and nothing changes."""
         try:
             changes = parse_file(properties, "the request")
@@ -34,7 +36,8 @@ class LiveConfig:
             changed = build(NamesrvConfig, changes, base=self.now)
         except BadSetting as error:
             raise Refused(ResponseCode.SYSTEM_ERROR, str(error)) from error
-        content = format_properties(as_texts(changed)).encode()
-        self._disk.replace(Path(changed.config_store_path), content)
+        content = format_properties(as_texts(changed), escaped=True).encode()
+        path = Path(changed.config_store_path)
+        await asyncio.wrap_future(self._disk.begin(partial(self._disk.replace, path, content)))
         self.now = changed
         log.info("settings changed: %s", ", ".join(f"{k}={v}" for k, v in changes.items()))

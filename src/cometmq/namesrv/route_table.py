@@ -142,15 +142,15 @@ class RouteTable(Generic[L]):
         """A connection is gone, and with it the nodes that last spoke over it."""
         return self._forget(address for address, node in self._nodes.items() if node.link == link)
 
-    def expire(self, now_ms: int, silence_ms_max: int) -> list[L]:
-        """Forget the nodes that were silent for longer; the connections to close."""
+    def expire(self, now_ms: int, silence_ms_max: int) -> list[tuple[str, L]]:
+        """Forget the nodes that were silent for longer: their addresses, and what to close."""
         silent = {
             address: node.link
             for address, node in self._nodes.items()
             if now_ms - node.heard_ms > silence_ms_max
         }
         self._forget(silent)
-        return list(silent.values())
+        return list(silent.items())
 
     def _forget(self, addresses: Iterable[str]) -> list[str]:
         gone = list(addresses)

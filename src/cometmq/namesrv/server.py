@@ -76,8 +76,8 @@ class NameServer:
         while True:
             await self._clock.sleep_ms(self._config.scan_not_active_broker_interval)
             silence_ms_max = self._config.broker_channel_expired_time
-            for link in self._table.expire(self._clock.monotonic_ms(), silence_ms_max):
-                log.warning("broker at %s is gone: silent for %d ms", link.peer, silence_ms_max)
+            for address, link in self._table.expire(self._clock.monotonic_ms(), silence_ms_max):
+                log.warning("broker at %s is gone: silent for %d ms", address, silence_ms_max)
                 link.close()
 
 

@@ -23,6 +23,7 @@ from cometmq.protocol.codes import (
     VERSION,
 )
 from cometmq.protocol.flags import CommandFlag
+from cometmq.protocol.java import java_text
 from cometmq.protocol.limits import HEADER_FIELDS_MAX, Int32
 
 NO_FIELDS = msgspec.Raw(b"null")
@@ -71,7 +72,7 @@ class Command(msgspec.Struct, kw_only=True, rename=_WIRE_NAMES, gc=False):
             found = _read_fields(self.fields)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadHeader(f"extFields: {error}") from error
-        return {name: _text(value) for name, value in (found or {}).items() if value is not None}
+        return {name: java_text(item) for name, item in (found or {}).items() if item is not None}
 
 
 _read_fields = msgspec.json.Decoder(dict[str, str | bool | int | float | None] | None).decode
@@ -91,12 +92,6 @@ def response_to(
         fields=fields,
         codec=request.codec,
     )
-
-
-def _text(value: str | float) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if isinstance(value, str) else str(value)
 
 
 # JSON ------------------------------------------------------------------------------------------

@@ -5,9 +5,10 @@ of a few kilobytes costs a few megabytes at most.
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from cometmq.errors import Malformed, TooLarge
+from cometmq.errors import Malformed, NotInstalled, TooLarge
 from cometmq.protocol.flags import MessageFlag
 
 ZLIB_LEVEL = 5  # the original's default
@@ -15,14 +16,28 @@ ZLIB_LEVEL = 5  # the original's default
 
 def compress(body: bytes, kind: MessageFlag = MessageFlag.ZLIB, level: int = ZLIB_LEVEL) -> bytes:
     """The body in the given kind; the caller sets COMPRESSED and the kind in the sysFlag."""
-    return _COMPRESS[_kind_of(kind)](body, level)
+    with _installed(kind):
+        return _COMPRESS[_kind_of(kind)](body, level)
 
 
 def decompress(body: bytes, sys_flag: int, size_max: int) -> bytes:
     """The body as it was sent; itself, if its sysFlag says it is not compressed."""
     if not sys_flag & MessageFlag.COMPRESSED:
         return body
-    return _DECOMPRESS[_kind_of(sys_flag)](body, size_max)
+    kind = _kind_of(sys_flag)
+    with _installed(kind):
+        return _DECOMPRESS[kind](body, size_max)
+
+
+@contextmanager
+def _installed(kind: MessageFlag) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        name = kind.name or ""
+        raise NotInstalled(
+            f"{name.lower()} bodies need a package: pip install 'cometmq[speed]'"
+        ) from error
 
 
 def _kind_of(sys_flag: int) -> MessageFlag:

@@ -50,19 +50,24 @@ def parse_properties(text: str) -> dict[str, str]:
     return found
 
 
-def format_properties(values: Mapping[str, object]) -> str:
-    """`key=value` lines, sorted, in the plain form that RocketMQ's servers write.
+def format_properties(values: Mapping[str, str], *, escaped: bool = False) -> str:
+    """`key=value` lines, sorted: escaped for a file, or plain, as RocketMQ's servers answer.
 
-    A backslash stays as it is, so it is lost on those who parse the text, as there; a line break
-    is escaped: it would add settings of its own.
+    Plain, a backslash is lost on those who parse the text, as there; a line break is escaped in
+    both forms: it would add settings of its own.
     """
-    return "".join(f"{key}={_java_text(values[key])}\n" for key in sorted(values))
+    lines = []
+    for key in sorted(values):
+        value = values[key].replace("\\", "\\\\") if escaped else values[key]
+        lines.append(f"{key}={value}".replace("\n", "\\n").replace("\r", "\\r") + "\n")
+    return "".join(lines)
 
 
-def _java_text(value: object) -> str:
+def java_text(value: object) -> str:
+    """As Java writes a boolean, a number, a text or nothing."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "" if value is None else str(value).replace("\n", "\\n").replace("\r", "\\r")
+    return "" if value is None else str(value)
 
 
 def _logical_lines(text: str) -> list[str]:

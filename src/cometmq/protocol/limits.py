@@ -5,19 +5,21 @@ from typing import Annotated
 import msgspec
 
 # Java's integer types: what a peer can hold, and so what we may send or accept.
-Int8 = Annotated[int, msgspec.Meta(ge=-(2**7), le=2**7 - 1)]
-Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)]
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 # The wire
 FRAME_SIZE_MAX = 16 << 20  # with its length field; a longer frame closes the connection
-HEADER_SIZE_MAX = 1 << 20  # a send's properties take at most 6 x 32767 as JSON; the rest is room
+HEADER_SIZE_MAX = 4 << 20  # the reply to a batch has 33 characters a message; properties less
 HEADER_FIELDS_MAX = 4096  # entries of a binary header
 INFLATED_SIZE_MAX = 16 << 20  # of a compressed register body
 TOPICS_MAX = 100_000  # of one register body
 DIALECT_SIZE_MAX = 4 << 20  # of a body that must be rewritten before it can be read
 RESOLVED_PARTS_MAX = 1 << 18  # values in a body whose references are resolved
+
+# A name server
+KV_SIZE_MAX = 4 << 20  # of its key-value configuration, which is written whole at each change
+ROUTES_SIZE_MAX = 32 << 20  # of encoded routes that are kept
 
 # A message
 MESSAGE_SIZE_MAX = 4 << 20  # body; the default of maxMessageSize
@@ -27,6 +29,7 @@ GROUP_LENGTH_MAX = 255
 BATCH_COUNT_MAX = 65536  # messages in one batch body
 assert MESSAGE_SIZE_MAX + 6 * PROPERTIES_SIZE_MAX + 4096 < FRAME_SIZE_MAX
 assert 6 * PROPERTIES_SIZE_MAX + 4096 < HEADER_SIZE_MAX
+assert 33 * BATCH_COUNT_MAX + 4096 < HEADER_SIZE_MAX
 
 # A connection
 CONNECT_MS_MAX = 3_000

@@ -1,7 +1,7 @@
 """Requests of ours that wait for their answer, by opaque, each with a deadline.
 
 Deadlines are kept in buckets of 50 ms with one timer each: a timer of its own for every request
-would cost a microsecond (bench/remoting.py) for a precision that nobody asked for.
+would cost a microsecond for a precision that nobody asked for.
 """
 
 import asyncio

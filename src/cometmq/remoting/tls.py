@@ -46,7 +46,7 @@ def server_context(
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     _load_pair(context, cert, key, password)
     if trust is not None:
-        context.load_verify_locations(trust)
+        _load_trust(context, trust)
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
@@ -60,14 +60,27 @@ def client_context(
     password: str | None = None,
 ) -> ssl.SSLContext:
     """Verifies the server, unless told not to: the system's authorities, or those of `trust`."""
-    context = ssl.create_default_context(cafile=trust)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if trust is not None:
+        _load_trust(context, trust)
+    else:
+        context.load_default_certs()
     if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+    if (cert is None) != (key is None):
+        raise BadSetting("a client certificate needs its key, and a key its certificate")
     if cert is not None and key is not None:
         _load_pair(context, cert, key, password)
     return context
+
+
+def _load_trust(context: ssl.SSLContext, trust: Path) -> None:
+    try:
+        context.load_verify_locations(trust)
+    except (OSError, ssl.SSLError) as error:
+        raise BadSetting(f"trusted certificates {trust}: {error}") from error
 
 
 def _load_pair(context: ssl.SSLContext, cert: Path, key: Path, password: str | None) -> None:

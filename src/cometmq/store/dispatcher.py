@@ -6,34 +6,29 @@ from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.message import StoredMessage
 from cometmq.store.consume_queue import NO_RECORD
 from cometmq.store.index import Index
-from cometmq.store.marks import index_keys, tag_code
+from cometmq.store.marks import marks_of
 from cometmq.store.queue_table import QueueTable
 
 _TRANSACTION = int(MessageFlag.TRANSACTION)
 # Messages that no consumer may see yet, or ever: they have no place in a queue.
 _UNQUEUED = (int(MessageFlag.PREPARED), int(MessageFlag.ROLLBACK))
 
-# The code of a message's unit, from its topic, properties text and stored time: the tag's, or the
-# time of delivery for the schedule topic.
-TagCoder = Callable[[str, str, int], int]
-
-
-def plain_tag_code(topic: str, properties_text: str, stored_ms: int) -> int:
-    """For a store without delayed messages."""
-    return tag_code(properties_text)
+# The code of a unit, from topic, properties text, tag code and stored time, where it is not the tag
+# code itself: the schedule topic has the time of delivery there.
+Coder = Callable[[str, str, int, int], int]
 
 
 class Dispatcher:
     """Fills queues and index."""
 
-    def __init__(self, queues: QueueTable, index: Index | None, coder: TagCoder) -> None:
+    def __init__(self, queues: QueueTable, index: Index | None, coder: Coder | None) -> None:
         self._queues = queues
         self._index = index
         self._coder = coder
 
     def index_again(self, message: StoredMessage) -> None:
         """Index a record of the log; the index knows what it has already."""
-        keys = index_keys(message.properties_text)
+        keys = marks_of(message.properties_text).keys
         if keys and self._index is not None:
             self._index.put(message.topic, keys, message.physical_offset, message.stored_ms)
 
@@ -59,5 +54,8 @@ class Dispatcher:
             return  # two records of one place: the first, whose unit is there, counts
         while queue.end < message.queue_offset:
             queue.append(message.physical_offset, NO_RECORD, 0)  # the records there were damaged
-        code = self._coder(message.topic, message.properties_text, message.stored_ms)
+        text = message.properties_text
+        code = marks_of(text).tag_code
+        if self._coder is not None:
+            code = self._coder(message.topic, text, code, message.stored_ms)
         queue.append(message.physical_offset, size, code)

@@ -1,5 +1,7 @@
 """What of a message's properties the queues and the index need: its tag's code and its keys."""
 
+from typing import NamedTuple
+
 from cometmq.protocol.java import hash_code
 from cometmq.protocol.properties import (
     KEY_SEPARATOR,
@@ -11,40 +13,39 @@ from cometmq.protocol.properties import (
 )
 
 _CODES_KEPT_MAX = 10_000
-_MARK = PROPERTY_SEPARATOR + "{}" + NAME_VALUE_SEPARATOR
-_TAGS, _KEYS, _UNIQ_KEY = (_MARK.format(name) for name in (TAGS, KEYS, UNIQ_KEY))
-_tag_codes: dict[str, int] = {"": 0}
+_tag_codes: dict[str, int] = {}
 
 
-def property_in(text: str, mark: str) -> str:
-    """The value of one property, without parsing the others (0.3 us; all of them 1.5)."""
-    at = text.find(mark)
-    if at >= 0:
-        at += len(mark)
-    elif text.startswith(mark[1:]):
-        at = len(mark) - 1
-    else:
-        return ""
-    end = text.find(PROPERTY_SEPARATOR, at)
-    return text[at:] if end < 0 else text[at:end]
+class Marks(NamedTuple):
+    """The tag's code, 0 without one; the unique key and every word of KEYS."""
+
+    tag_code: int
+    keys: list[str]
 
 
-def tag_code(properties_text: str) -> int:
-    """Java's hash of the tag; 0 without one."""
-    tag = property_in(properties_text, _TAGS)
-    code = _tag_codes.get(tag)
-    if code is None:
-        if len(_tag_codes) >= _CODES_KEPT_MAX:
-            _tag_codes.clear()
-        code = _tag_codes[tag] = hash_code(tag)
-    return code
-
-
-def index_keys(properties_text: str) -> list[str]:
-    """The unique key and every word of KEYS."""
-    unique = property_in(properties_text, _UNIQ_KEY)
-    keys = property_in(properties_text, _KEYS)
-    found = [unique] if unique else []
+def marks_of(properties_text: str) -> Marks:
+    """One pass over the text, without a dict of all properties: 0.9 us against 1.7."""
+    tag = keys = ""
+    found: list[str] = []
+    for item in properties_text.split(PROPERTY_SEPARATOR):
+        name, _, value = item.partition(NAME_VALUE_SEPARATOR)
+        if name == TAGS:
+            tag = value
+        elif name == KEYS:
+            keys = value
+        elif name == UNIQ_KEY and value:
+            found.append(value)
     if keys:
-        found += (word for word in keys.split(KEY_SEPARATOR) if word)
-    return found
+        if KEY_SEPARATOR in keys:
+            found += (word for word in keys.split(KEY_SEPARATOR) if word)
+        else:
+            found.append(keys)
+    code = _tag_codes.get(tag)
+    return Marks(_new_code(tag) if code is None else code, found)
+
+
+def _new_code(tag: str) -> int:
+    if len(_tag_codes) >= _CODES_KEPT_MAX:
+        _tag_codes.clear()
+    code = _tag_codes[tag] = hash_code(tag)
+    return code

@@ -18,13 +18,13 @@ from cometmq.seams import Clock, Disk, Lock
 from cometmq.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import FlushDiskType, StoreConfig
-from cometmq.store.dispatcher import Dispatcher, TagCoder, plain_tag_code
+from cometmq.store.dispatcher import Coder, Dispatcher
 from cometmq.store.files import StoreFiles
 from cometmq.store.flusher import Flusher
 from cometmq.store.found import Found, Stored
 from cometmq.store.housekeeping import Housekeeping
 from cometmq.store.index import Index
-from cometmq.store.marks import index_keys
+from cometmq.store.marks import marks_of
 from cometmq.store.new_message import NewMessage, RecordWriter
 from cometmq.store.queue_table import QueueTable
 from cometmq.store.reader import Reader, ReadLimits, RecordFilter, TagFilter
@@ -54,14 +54,14 @@ class MessageStore:
         host: Host,
         *,
         announce: Announce = _nobody,
-        tag_code: TagCoder = plain_tag_code,
+        coder: Coder | None = None,
     ) -> None:
         self._config = config
         self._disk = disk
         self._clock = clock
         self._files = StoreFiles.of(config)
         self._announce = announce
-        self._tag_code = tag_code
+        self._coder = coder
         self._log = CommitLog(self._files.commit_log, config.mapped_file_size_commit_log, disk)
         self._writer = RecordWriter(host, config.max_message_size)
         self._queues = QueueTable(
@@ -128,7 +128,7 @@ class MessageStore:
             safe_ms = min(checkpoint.log_ms, checkpoint.queues_ms)
             index_end = self._index.end_offset if self._index is not None else None
             starts = Starts(starts.log, safe_start(self._log, safe_ms), index_end)
-        dispatcher = Dispatcher(self._queues, self._index, self._tag_code)
+        dispatcher = Dispatcher(self._queues, self._index, self._coder)
         self.recovered = recover(self._log, dispatcher, starts)
         if self._index is not None:
             self._index.cut(self._log.end)
@@ -157,20 +157,21 @@ class MessageStore:
         queue = self._queues.get(topic, message.queue_id)
         queued = message.sys_flag & _TRANSACTION not in _UNQUEUED
         queue_offset = queue.end if queued else 0
-        properties = message.properties_text
+        code, keys = marks_of(message.properties_text)
         try:
             file = self._log.room_for(size)
             at = file.written
             offset = file.base + at
             if self._index is not None:
-                self._index.put(topic, index_keys(properties), offset, now_ms)
+                self._index.put(topic, keys, offset, now_ms)
         except OSError as error:
             raise DiskFull(f"no room for another file: {error.strerror}") from error
         self._writer.write(file.memory, at, offset, queue_offset, now_ms, message, prepared)
         file.written = at + size
         self._housekeeping.last_stored_ms = now_ms
         if queued:
-            code = self._tag_code(topic, properties, now_ms)
+            if self._coder is not None:
+                code = self._coder(topic, message.properties_text, code, now_ms)
             queue.append(offset, size, code)
             self._announce(topic, message.queue_id, queue_offset + 1, code)
         return Stored(offset, queue_offset, size, offset + size)
@@ -228,7 +229,7 @@ class MessageStore:
                 message is not None
                 and message.topic == topic
                 and begin_ms <= message.stored_ms <= end_ms
-                and key in index_keys(message.properties_text)
+                and key in marks_of(message.properties_text).keys
             ):
                 found.append(message)
                 if len(found) == wanted:

@@ -24,6 +24,7 @@ class StateFile:
         self._disk = disk
         self._path = path
         self._backup = path.with_name(path.name + ".bak")
+        self._is_damaged = False  # then the .bak is worth more than the file
 
     def read(self, parse: Callable[[bytes], T]) -> T | None:
         """What it holds; None if there is none. `parse` raises Malformed for a damaged one."""
@@ -35,6 +36,7 @@ class StateFile:
                 continue
             except Malformed as error:
                 damage = error
+                self._is_damaged = True
                 log.error("%s is damaged: %s", path, error)
                 continue
             if damage is not None:
@@ -45,11 +47,12 @@ class StateFile:
         return None
 
     def write(self, content: bytes) -> None:
-        """Durable when it returns; the content before it is then in .bak."""
+        """Durable when it returns; the content before it, if it was good, is then in .bak."""
         try:
             before = self._disk.read(self._path)
         except FileNotFoundError:
             before = b""
-        if before and before != content:
+        if before and before != content and not self._is_damaged:
             self._disk.replace(self._backup, before)
         self._disk.replace(self._path, content)
+        self._is_damaged = False

@@ -12,6 +12,7 @@ import msgspec
 
 from cometmq.errors import BadHeader
 from cometmq.protocol.command import NO_FIELDS, Command
+from cometmq.protocol.java import java_text
 from cometmq.protocol.spelling import camel
 
 
@@ -63,7 +64,7 @@ def write_header(header: Header | None) -> msgspec.Raw:
         if kind is int
         else msgspec.UNSET
         if value is None
-        else _text(value)
+        else java_text(value)
         for value in values_of(header)
     ]
     return msgspec.Raw(_encode(twin(*texts))) if texts else NO_FIELDS
@@ -99,9 +100,3 @@ def _make_twin(
 def _only(header: Header, names: tuple[str, ...]) -> tuple[Any, ...]:
     """`attrgetter` gives a bare value for one name, and takes none for none."""
     return tuple(getattr(header, name) for name in names)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
