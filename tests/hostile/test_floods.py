@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from cometmq.protocol.codes import RequestCode as Code
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.headers import namesrv as headers
-from cometmq.protocol.limits import INBOUND_SIZE_MAX, WRITE_SIZE_MAX
+from cometmq.protocol.limits import INBOUND_SIZE_MAX, OUTBOUND_SIZE_MAX, WRITE_SIZE_MAX
 from cometmq.protocol.message import body_crc
 from cometmq.testing.clock import ManualClock
 from hostile.rig import (
@@ -242,6 +243,43 @@ async def test_bodies_that_are_costly_to_read(server, name):
         assert grown < 128 * MIB, f"{grown >> 20} MiB"
 
 
+COSTLY_FLOOD = [json_frame(Code.GET_UNIT_TOPIC_LIST, opaque=n) for n in range(2000)]
+
+
+async def register_10_000_topics(peer: RawPeer) -> None:
+    table = {f"Topic{n}": {"topicName": f"Topic{n}"} for n in range(10_000)}
+    told = {"topicConfigSerializeWrapper": {"topicConfigTable": table}}
+    await peer.send(json_frame(103, register_fields(), json.dumps(told).encode()))
+    assert await peer.command()
+
+
+@on_asyncio
+async def test_2000_costly_requests_in_one_send(server):
+    """Each looks at 10 000 topics: they take seconds, in which the others go on."""
+    async with healthy(server.address) as client, raw_peer(server.port) as peer:
+        await register_10_000_topics(peer)
+        count = client.count
+        await peer.send(b"".join(COSTLY_FLOOD))
+        for number in range(len(COSTLY_FLOOD)):
+            answer = await peer.command()
+            assert answer is not None
+            assert answer.opaque == number
+        assert client.count > count + 10
+        print(f"{client.count - count} checks; slowest answer {client.slowest_s:.3f} s")
+
+
+@on_asyncio
+async def test_a_stop_does_not_wait_for_2000_costly_requests(tmp_path):
+    async with contextlib.AsyncExitStack() as stack:
+        with name_server_process(tmp_path) as server:
+            peer = await stack.enter_async_context(raw_peer(server.port))
+            await register_10_000_topics(peer)
+            await peer.send(b"".join(COSTLY_FLOOD * 3))
+            assert await peer.command()
+            begun = time.monotonic()
+        assert time.monotonic() - begun < 3
+
+
 # Answers that nobody reads ----------------------------------------------------------------------
 
 
@@ -271,6 +309,31 @@ async def test_peers_that_ask_and_never_read(server):
         print(f"grew by {grown >> 20} MiB; slowest answer {client.slowest_s:.3f} s")
         assert grown < 2 * WRITE_SIZE_MAX, f"{grown >> 20} MiB"
         await stack.aclose()
+        await until(lambda: server.file_count() <= files)
+
+
+@on_asyncio
+async def test_400_peers_that_ask_and_never_read(server):
+    """Each alone stays below every limit of its own; together they would take a GB and more."""
+    ask = json_frame(Code.GET_KV_CONFIG, fields_of(namespace="n", key="k"))
+    async with healthy(server.address) as client:
+        value = headers.PutKvHeader(namespace="n", key="k", value="v" * 900_000)
+        assert (await client.invoke(Code.PUT_KV_CONFIG, value)).code == 0
+        files, memory = server.file_count(), server.rss()
+        with contextlib.ExitStack() as stack:
+            for _ in range(400):
+                sock = stack.enter_context(socket.socket())
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 10)
+                sock.connect(("127.0.0.1", server.port))
+                sock.sendall(ask * 30)
+                await asyncio.sleep(0.005)
+            log_says = "others need the memory"
+            await until(lambda: log_says in server.log.read_text(), "an end of some of them")
+            count = client.count
+            await until(lambda: client.count > count + 50)
+            grown = server.peak_rss() - memory
+            print(f"grew by {grown >> 20} MiB; slowest answer {client.slowest_s:.3f} s")
+            assert grown < OUTBOUND_SIZE_MAX * 1.5 + 64 * MIB, f"{grown >> 20} MiB"
         await until(lambda: server.file_count() <= files)
 
 

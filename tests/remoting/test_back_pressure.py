@@ -5,10 +5,13 @@ import contextlib
 import socket
 from typing import Any
 
+import pytest
+
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.limits import FRAME_SMALL
 from cometmq.remoting.dispatch import Reply, Route
+from cometmq.remoting.endpoint import Backlog
 from cometmq.remoting.limits import Limits
 from cometmq.remoting.tls import ServerTls, TlsMode, client_context, server_context
 from peers.certificates import Authority
@@ -128,8 +131,7 @@ async def test_reading_stops_too():
         assert written < 2000, "120 MiB were taken from a peer that does not read"
         assert large.count < 40
         assert unsent(served) < 2 << 20
-        held = sum(len(command.body) for one in served.channels for command, _ in one._unserved)
-        assert held < 2 << 20
+        assert 0 < served.server._endpoint.begun_size < 2 << 20
 
 
 @on_both
@@ -172,3 +174,99 @@ async def test_begun_frames_together_are_bounded():
             assert FRAME_SMALL < endpoint.begun_size <= limits.inbound_size_max
         await until(lambda: served.server.connection_count == 1)
         assert endpoint.begun_size == 0
+
+
+@on_both
+async def test_unsent_bytes_together_are_bounded_and_who_reads_is_not_cut_off():
+    """60 peers that do not read: 30 MiB and more; one that reads, slowly, before and after them."""
+    large = Large()
+    limits = Limits(write_high_water=64 << 10, outbound_size_max=8 << 20)
+    async with serving(large.routes, limits=limits) as served, contextlib.AsyncExitStack() as stack:
+        pool = await stack.enter_async_context(pooling())
+        backlog = served.server._endpoint.backlog
+        slow = await stack.enter_async_context(raw_peer(served.port, limit=64 << 10))
+        await slow.send(ASK * 100)
+        deaf = [await stack.enter_async_context(raw_peer(served.port)) for _ in range(60)]
+        answered = 0
+        for number, peer in enumerate(deaf):
+            shut_ears(peer)
+            await peer.send(ASK * 20)
+            await until(lambda wanted=answered + 1: large.count >= wanted)
+            answer = await slow.command()
+            answered += 1
+            assert answer is not None
+            assert len(answer.body) == len(HALF_MIB)
+            assert backlog.size <= limits.outbound_size_max
+            assert (await pool.invoke(served.address, ECHO, timeout_ms=5000)).code == 0, number
+        await until(lambda: served.server.connection_count < 50, "an end of the oldest deaf ones")
+        for _ in range(100 - answered):
+            assert await slow.command()
+        assert sum(one.unsent_size for one in served.channels) <= limits.outbound_size_max
+        await stack.aclose()
+        await until(lambda: served.server.connection_count == 0)
+        assert backlog.size == 0
+
+
+class Unsent:
+    """A connection with so many bytes unsent."""
+
+    def __init__(self, size: int) -> None:
+        self.unsent_size = size
+        self.is_cut_off = False
+
+    def cut_off(self, reason: str) -> None:
+        self.is_cut_off = True
+
+
+def test_who_has_read_nothing_for_longest_is_cut_off_first():
+    backlog: Backlog[Unsent] = Backlog(100)
+    reading, deaf, late = Unsent(60), Unsent(30), Unsent(5)
+    backlog.note(reading, 60, 60)
+    backlog.note(deaf, 30, 30)
+    reading.unsent_size = 59
+    backlog.note(late, 5, 5)
+    assert not late.is_cut_off
+    late.unsent_size = 15
+    backlog.note(late, 10, 15)
+    assert deaf.is_cut_off
+    assert not reading.is_cut_off
+    assert not late.is_cut_off
+    assert backlog.size == 59 + 15
+
+
+def test_who_has_read_everything_is_never_cut_off():
+    backlog: Backlog[Unsent] = Backlog(100)
+    done, again, deaf = Unsent(90), Unsent(8), Unsent(0)
+    backlog.note(done, 90, 90)
+    backlog.note(again, 8, 8)
+    done.unsent_size = 0  # and nobody tells
+    for size in (30, 60, 90):
+        assert not deaf.is_cut_off
+        again.unsent_size = 20
+        backlog.note(again, 20, 20)  # read the last ones, and is sent as many
+        deaf.unsent_size = size
+        backlog.note(deaf, 30, size)
+    assert deaf.is_cut_off
+    assert not done.is_cut_off
+    assert not again.is_cut_off
+    backlog.forget(again)
+    assert backlog.size == 0
+
+
+@on_both
+@pytest.mark.parametrize("size", [512 << 10, 3 << 20])
+async def test_what_waits_to_be_served_counts_as_begun(size):
+    """A large frame, then small ones that wait with it in memory until the peer reads."""
+    large = Large()
+    limits = Limits(write_high_water=64 << 10, inbound_size_max=2 << 20)
+    async with serving(large.routes, limits=limits) as served, raw_peer(served.port) as deaf:
+        await until(lambda: served.channels)
+        shut_ears(deaf)
+        endpoint = served.server._endpoint
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(1):
+                await deaf.send(encode_frame(Command(code=NOTE, body=bytes(size))) + ASK * 400)
+        await until(lambda: large.count or not served.channels)
+        assert endpoint.begun_size <= limits.inbound_size_max
+        assert large.count < 40
+    await until(lambda: endpoint.begun_size == 0)

@@ -239,6 +239,30 @@ async def test_requests_in_flight_are_bounded():
 
 
 @on_asyncio
+async def test_the_wait_for_a_permit_is_part_of_the_timeout():
+    clock, parking = ManualClock(), Parking()
+    async with (
+        serving(parking.routes) as served,
+        pooling(clock=clock, limits=Limits(async_max=1)) as pool,
+    ):
+        channel = await pool.connection(served.address)
+        first = asyncio.ensure_future(channel.invoke(PARK, timeout_ms=60_000))
+        await until(lambda: parking.parked)
+        second = asyncio.ensure_future(
+            channel.invoke(PARK, NoteHeader(number=2), timeout_ms=30_000)
+        )
+        await clock.advance(20_000)
+        parking.parked[0].set_result(Reply())
+        await first
+        await until(lambda: 2 in parking.parked)
+        await clock.advance(9_900)
+        assert not second.done()
+        await clock.advance(200)
+        with pytest.raises(TimedOut):
+            await second
+
+
+@on_asyncio
 async def test_oneway_requests_wait_for_a_peer_that_does_not_read_and_are_bounded():
     async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers.append(writer)

@@ -10,6 +10,7 @@ from cometmq.errors import BadName, Refused, TimedOut
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import write_fields
+from cometmq.protocol.limits import FRAME_SIZE_MAX
 from cometmq.remoting.dispatch import Dispatcher, Reply, Route
 from cometmq.remoting.lanes import Lanes
 from remoting.rig import (
@@ -184,6 +185,35 @@ async def test_a_hook_may_refuse_on_either_side():
             assert len(channel._calls) == 0
             assert ours.seen == [("before", ECHO, None)]
             assert len(theirs.seen) == 2, "the refused request was sent"
+
+
+@on_asyncio
+async def test_each_hook_sees_a_request_and_its_last_answer_once():
+    def huge(call: Any, ask: NoteHeader) -> Reply:
+        return Reply(body=bytes(FRAME_SIZE_MAX))
+
+    async def huge_later(call: Any, ask: NoteHeader) -> Reply:
+        await asyncio.sleep(0)
+        return huge(call, ask)
+
+    routes = {PARK: Route(huge_later, NoteHeader), FAIL: Route(huge, NoteHeader)} | ECHOING
+    first, second = Noting(), Noting()
+    async with serving(routes, hooks=(first, second)) as served, pooling() as pool:
+        for code, note, answered in (
+            (FAIL, "", ResponseCode.SYSTEM_ERROR),
+            (PARK, "", ResponseCode.SYSTEM_ERROR),
+            (ECHO, "refuse", ResponseCode.NO_PERMISSION),
+            (ECHO, "", ResponseCode.SUCCESS),
+        ):
+            answer = await pool.invoke(served.address, code, NoteHeader(note=note), timeout_ms=5000)
+            assert answer.code == answered
+            assert first.seen == second.seen == [("before", code, None), ("after", code, answered)]
+            first.seen.clear()
+            second.seen.clear()
+        await pool.send_oneway(served.address, FAIL, timeout_ms=5000)
+        await pool.send_oneway(served.address, NOBODY, timeout_ms=5000)
+        assert (await pool.invoke(served.address, NOBODY, timeout_ms=5000)).code == 3
+        assert first.seen == second.seen == [("before", FAIL, None), ("after", FAIL, 0)]
 
 
 @on_asyncio

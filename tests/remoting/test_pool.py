@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cometmq.errors import Unreachable
+from cometmq.errors import TimedOut, Unreachable
 from cometmq.remoting.dispatch import Reply, Route
 from cometmq.remoting.limits import Limits
 from cometmq.remoting.pool import parse_address
@@ -36,10 +36,16 @@ class CountingNet(RealNet):
 
 
 class StuckNet(RealNet):
-    """A machine that does not answer."""
+    """A machine that does not answer, until it is told to."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.answers = asyncio.Event()
 
     async def connect(self, factory: Any, host: str, port: int, tls: Any) -> None:
-        await asyncio.Event().wait()
+        self.count += 1
+        await self.answers.wait()
+        await super().connect(factory, host, port, tls)
 
 
 @on_both
@@ -112,6 +118,50 @@ async def test_a_connection_that_does_not_come_is_given_up():
         assert not pool._connecting
 
 
+@on_asyncio
+async def test_connecting_takes_no_longer_than_the_call_may():
+    async with pooling(net=StuckNet(), limits=Limits(connect_ms_max=60_000)) as pool:
+        async with asyncio.timeout(10):
+            with pytest.raises(Unreachable, match=r"127.0.0.1:1 within 30 ms"):
+                await pool.invoke("127.0.0.1:1", ECHO, timeout_ms=30)
+            with pytest.raises(Unreachable, match=r"127.0.0.1:1 within 30 ms"):
+                await pool.send_oneway("127.0.0.1:1", ECHO, timeout_ms=30)
+
+
+@on_asyncio
+async def test_a_connect_that_fails_when_nobody_waits_any_more_is_nobodys_error():
+    """The loop would tell of it, and the rig looks."""
+    async with pooling(net=StuckNet(), limits=Limits(connect_ms_max=60)) as pool:
+        with pytest.raises(Unreachable):
+            await pool.invoke("127.0.0.1:1", ECHO, timeout_ms=10)
+        assert pool._connecting
+        await until(lambda: not pool._connecting)
+
+
+@on_asyncio
+async def test_the_time_to_connect_is_part_of_the_timeout():
+    async def park(call: Any, ask: NoteHeader) -> Reply:
+        await asyncio.Event().wait()
+        return Reply()
+
+    clock, net = ManualClock(), StuckNet()
+    limits = Limits(connect_ms_max=60_000)
+    async with (
+        serving({PARK: Route(park, NoteHeader)}) as served,
+        pooling(clock=clock, net=net, limits=limits) as pool,
+    ):
+        call = asyncio.ensure_future(pool.invoke(served.address, PARK, timeout_ms=30_000))
+        await until(lambda: net.count)
+        await clock.advance(20_000)
+        net.answers.set()
+        await until(lambda: served.lanes.in_flight("admin") == 1)
+        await clock.advance(9_900)
+        assert not call.done()
+        await clock.advance(200)
+        with pytest.raises(TimedOut):
+            await call
+
+
 @on_both
 async def test_a_server_that_hangs_up_at_once_is_unreachable_and_then_tried_again():
     """As a server does that has too many connections."""
@@ -150,11 +200,23 @@ async def until_answered(pool: Any, address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["", "host", ":1", "host:", "host:x", "host:65536", "host:-1", "host:1 "]
+    "address",
+    [
+        *("", "host", ":1", "host:", "host:x", "host:65536", "host:-1", "host:1 "),
+        *("1²:²", "host:١", "host:" + "9" * 5000),
+    ],
 )
 def test_what_is_no_address_is_unreachable(address):
     with pytest.raises(Unreachable):
         parse_address(address)
+
+
+@on_both
+@pytest.mark.parametrize("host", ["a..b", "x" * 300, "\ud800", "a\0b"])
+async def test_a_host_that_no_resolver_takes_is_unreachable(host):
+    async with pooling() as pool:
+        with pytest.raises(Unreachable):
+            await pool.invoke(f"{host}:1", ECHO, timeout_ms=5000)
 
 
 def test_addresses():
@@ -178,9 +240,34 @@ async def test_close_ends_what_waits_and_leaves_nothing():
             await until(lambda: served.lanes.in_flight("admin") == 1)
         errors = await asyncio.gather(*waiting, return_exceptions=True)
         assert isinstance(errors[0], Unreachable)
-        assert isinstance(errors[1], Unreachable | asyncio.CancelledError)
+        assert isinstance(errors[1], Unreachable)
+        assert str(errors[1]) == "the pool is closed"
         await until(lambda: not served.channels)
         await until(lambda: asyncio.all_tasks() <= before, "an end of all tasks")
+
+
+@on_asyncio
+async def test_close_is_final():
+    net = CountingNet()
+    async with serving() as served, pooling(net=net) as pool:
+        assert (await pool.invoke(served.address, ECHO, timeout_ms=5000)).code == 0
+        await pool.close()
+        for _ in range(2):
+            with pytest.raises(Unreachable, match="the pool is closed"):
+                await pool.invoke(served.address, ECHO, timeout_ms=5000)
+            with pytest.raises(Unreachable, match="the pool is closed"):
+                await pool.send_oneway(served.address, ECHO, timeout_ms=5000)
+        assert net.count == 1
+
+
+@on_asyncio
+async def test_close_ends_a_connect_that_has_not_begun():
+    async with pooling(net=StuckNet()) as pool:
+        call = asyncio.ensure_future(pool.invoke("127.0.0.1:1", ECHO, timeout_ms=5000))
+        await asyncio.sleep(0)
+        await pool.close()
+        with pytest.raises(Unreachable, match="the pool is closed"):
+            await call
 
 
 @on_asyncio

@@ -9,7 +9,7 @@ import pytest
 from cometmq.errors import CannotListen
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import encode_frame
-from cometmq.remoting.dispatch import Dispatcher, Reply, Route
+from cometmq.remoting.dispatch import Dispatcher, Reply, Route, vip_routes
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.limits import Limits
 from cometmq.remoting.server import Server
@@ -34,8 +34,10 @@ PING = encode_frame(Command(code=ECHO, opaque=1))
 
 @on_both
 async def test_each_port_has_its_own_table_and_they_share_the_lanes():
-    async with serving(ECHOING | {PARK: Route(echo, NoteHeader)}) as served, pooling() as pool:
-        vip = served.server.listen("127.0.0.1", 0, Dispatcher(ECHOING, served.lanes))
+    routes = ECHOING | {PARK: Route(echo, NoteHeader, vip_port=False)}
+    assert vip_routes(routes) == ECHOING
+    async with serving(routes) as served, pooling() as pool:
+        vip = served.server.listen("127.0.0.1", 0, Dispatcher(vip_routes(routes), served.lanes))
         assert vip != served.port
         for port, code in ((served.port, 0), (vip, 3)):
             address = f"127.0.0.1:{port}"
@@ -108,6 +110,73 @@ async def test_a_large_frame_gets_a_second_more_for_every_64_kib():
         answer = await peer.command()
         assert answer is not None
         assert len(answer.body) == 2 << 20
+
+
+class Gate:
+    """Answers with half a MiB, when it is opened."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.opened = asyncio.Event()
+        self.routes = ECHOING | {PARK: Route(self.park, NoteHeader, "pull")}
+
+    async def park(self, call: Any, ask: NoteHeader) -> Reply:
+        self.count += 1
+        await self.opened.wait()
+        return Reply(body=bytes(512 << 10))
+
+
+@on_both
+async def test_a_frame_that_we_do_not_read_on_is_not_held_against_its_peer():
+    """Half a frame came, then the peer stopped reading, so we did: it cannot end before we do."""
+    clock, gate = ManualClock(), Gate()
+    limits = Limits(frame_patience_ms=10_000, write_high_water=64 << 10)
+    async with (
+        serving(gate.routes, clock=clock, limits=limits) as served,
+        raw_peer(served.port, limit=1024) as peer,
+    ):
+        await peer.send(encode_frame(Command(code=PARK)) * 40 + PING[:20])
+        await until(lambda: gate.count == 40)
+        gate.opened.set()
+        await until(lambda: served.channels and not served.channels[0]._writable.is_set())
+        await clock.advance(60_000)
+        assert served.server.connection_count == 1
+        for _ in range(40):
+            assert await peer.command()
+        await until(lambda: not served.channels[0]._is_paused)
+        await clock.advance(8_000)  # of the patience, which began anew
+        assert served.server.connection_count == 1
+        await peer.send(PING[20:])
+        answer = await peer.command()
+        assert answer is not None
+        assert answer.opaque == 1
+
+
+@on_both
+@pytest.mark.parametrize("is_read", [True, False])
+async def test_what_was_written_before_a_close_gets_its_time_to_be_read(is_read):
+    clock, gate = ManualClock(), Gate()
+    limits = Limits(close_patience_ms=10_000, sweep_ms=1_000)
+    async with (
+        serving(gate.routes, clock=clock, limits=limits) as served,
+        raw_peer(served.port, limit=1024) as peer,
+    ):
+        await peer.send(encode_frame(Command(code=PARK)) * 40)
+        await until(lambda: gate.count == 40)
+        gate.opened.set()
+        transport = served.channels[0]._transport
+        await until(lambda: transport.get_write_buffer_size() > 1 << 20)
+        await clock.advance(60_000)
+        served.channels[0].close()
+        await clock.advance(9_000)
+        assert served.server.connection_count == 1
+        if is_read:
+            for _ in range(40):
+                assert await peer.command()
+            assert await peer.command() is None
+        else:
+            await clock.advance(3_000)
+        await until(lambda: served.server.connection_count == 0)
 
 
 @on_both

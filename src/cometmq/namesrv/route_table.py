@@ -260,10 +260,12 @@ class RouteTable(Generic[L]):
 
     def topics_with(self, has: TopicFlag, has_not: int = 0) -> list[str]:
         """Topics by their flags, which are the same on every broker."""
+        wanted, unwanted = int(has), int(has_not)  # an IntFlag costs 0.3 us at each `&`
         return [
             topic
             for topic, queues in self._queues.items()
-            if (flags := next(iter(queues.values())).topic_sys_flag) & has and not flags & has_not
+            if (flags := next(iter(queues.values())).topic_sys_flag) & wanted
+            and not flags & unwanted
         ]
 
     def names_as_topics(self) -> tuple[list[str], str | None]:

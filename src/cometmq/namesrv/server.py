@@ -39,6 +39,7 @@ class NameServer:
         kv = KvTable(disk, Path(config.kv_config_path))
         live = LiveConfig(config, disk)
         limits = Limits(
+            backlog=config.server_socket_backlog,
             idle_ms_max=config.server_channel_max_idle_time_seconds * 1000,
             oneway_max=config.server_oneway_semaphore_value,
             async_max=config.server_async_semaphore_value,

@@ -40,6 +40,10 @@ FRAME_SMALL = 64 << 10  # begun frames up to here never count as a burden
 INBOUND_SIZE_MAX = 256 << 20  # all begun frames of one server together
 WRITE_HIGH_WATER = 1 << 20  # unsent bytes past which we stop reading from that peer
 WRITE_SIZE_MAX = 64 << 20  # unsent bytes past which a peer that does not read is cut off
+WRITE_SMALL = 4 << 10  # unsent bytes up to here never count as a burden
+OUTBOUND_SIZE_MAX = 256 << 20  # unsent bytes of all connections of one side together
+CLOSE_PATIENCE_MS = 10_000  # for the peer to read what was written before the close
+TURN_MS = 5  # of serving one connection, before the others have their turn
 CONNECTIONS_MAX = 10_000  # of one server
 TLS_HANDSHAKE_MS_MAX = 10_000
 

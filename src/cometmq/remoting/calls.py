@@ -34,16 +34,14 @@ class WaitingCalls:
             if self._last_opaque not in self._futures:
                 return self._last_opaque
 
-    def wait_for(self, opaque: int, timeout_ms: int) -> "asyncio.Future[Command]":
-        """The answer to come; TimedOut after the timeout or up to 50 ms later."""
+    def wait_for(self, opaque: int, deadline_ms: int) -> "asyncio.Future[Command]":
+        """The answer to come; TimedOut at the deadline, by the clock, or up to 50 ms later."""
         future = asyncio.get_running_loop().create_future()
         self._futures[opaque] = future
-        now_ms = self._clock.monotonic_ms()
-        bucket = (now_ms + timeout_ms) // _BUCKET_MS + 1
+        bucket = deadline_ms // _BUCKET_MS + 1
         if bucket not in self._buckets:
-            timer = self._clock.call_later(
-                bucket * _BUCKET_MS - now_ms, partial(self._expire, bucket)
-            )
+            delay_ms = bucket * _BUCKET_MS - self._clock.monotonic_ms()
+            timer = self._clock.call_later(delay_ms, partial(self._expire, bucket))
             self._buckets[bucket] = timer, []
         self._buckets[bucket][1].append(opaque)
         return future

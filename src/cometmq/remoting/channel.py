@@ -1,74 +1,59 @@
 """One connection, at either end: requests go both ways, answers are matched by opaque.
 
-What arrives in one read is handled in one call, and the answers to it leave in one write. A
-handler that waits runs as a task, and closing the connection cancels it. A peer that does not
-read what we send is not read from, and what it has asked already waits until it does; one that
-lets too much pile up is cut off.
+What arrives in one read is handled in one call, and the answers to it leave in one write; but a
+read that takes long to serve is served in turns, so that other connections have theirs. A handler
+that waits runs as a task, and closing the connection cancels it. A peer that does not read what we
+send is not read from, and what it has asked already waits until it does; one that lets too much
+pile up is cut off.
 """
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from itertools import chain
 from typing import cast
 
-from cometmq.errors import Malformed, TimedOut, TooLarge, TooManyRequests, Unreachable
-from cometmq.protocol.codes import LANGUAGE, VERSION, ResponseCode
-from cometmq.protocol.command import Command, response_to
+from cometmq.errors import Malformed, TooLarge
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.command import Command
 from cometmq.protocol.flags import CommandFlag
-from cometmq.protocol.frame import FrameDecoder, encode_frame, reply_head
-from cometmq.protocol.headers.base import Header, write_header
+from cometmq.protocol.frame import FrameDecoder, reply_head
+from cometmq.protocol.headers.base import write_header
 from cometmq.protocol.hosts import Host
-from cometmq.protocol.limits import FRAME_RATE_MIN, FRAME_SMALL
-from cometmq.remoting.calls import WaitingCalls
-from cometmq.remoting.dispatch import FAILED, Call, Dispatcher, Reply
-from cometmq.remoting.limits import Limits
-from cometmq.seams import Clock
+from cometmq.protocol.limits import FRAME_RATE_MIN, FRAME_SMALL, WRITE_SMALL
+from cometmq.remoting.caller import NOWHERE, Caller
+from cometmq.remoting.dispatch import Call, Dispatcher, Reply
+from cometmq.remoting.endpoint import Endpoint
 
 log = logging.getLogger(__name__)
 
 _RESPONSE = int(CommandFlag.RESPONSE)
 _ONEWAY = int(CommandFlag.ONEWAY)
-_NOWHERE = Host("", 0)
+_LOOK_EVERY = 4  # commands, at the clock: a look costs 0.1 us, and one command may take long
 
 
-@dataclass(slots=True)
-class Endpoint:
-    """What the connections of one side share, and who is told when they come and go."""
-
-    clock: Clock
-    limits: Limits
-    opened: Callable[["Channel"], None]
-    closed: Callable[["Channel"], None]
-    begun_size: int = 0  # bytes of begun frames, of all connections
-    oneway_permits: asyncio.Semaphore = field(init=False)
-    async_permits: asyncio.Semaphore = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.oneway_permits = asyncio.Semaphore(self.limits.oneway_max)
-        self.async_permits = asyncio.Semaphore(self.limits.async_max)
-
-
-class Channel(asyncio.Protocol):
+class Channel(Caller, asyncio.Protocol):
     """See the top of the file."""
 
-    def __init__(self, endpoint: Endpoint, dispatcher: Dispatcher) -> None:
-        self._endpoint = endpoint
+    def __init__(self, endpoint: "Endpoint[Channel]", dispatcher: Dispatcher) -> None:
+        super().__init__(endpoint, dispatcher.hooks)
         self._dispatcher = dispatcher
         self._decoder = FrameDecoder()
-        self._calls = WaitingCalls(endpoint.clock)
+        self._commands: Iterator[Command] = iter(())  # of what was read, those not yet served
+        self._unserved_size = 0  # bytes that are kept for them
+        self._begun_size = 0  # of ours, in the endpoint's
         self._tasks: set[asyncio.Task[None]] = set()
         self._unsent: list[bytes] = []
         self._unsent_size = 0
-        self._unserved: deque[tuple[Command, int]] = deque()  # read before the peer stopped reading
+        self._turn_is_due = False
         self._flush_is_due = False
+        self._is_paused = False  # by us: nothing is read
         self._is_closing = False  # of TLS, a transport says so only after its last goodbye
-        self._writable = asyncio.Event()
+        self._closing_ms: int | None = None  # when it was first seen to be
         self._transport: asyncio.Transport | None = None
+        self._received_ms = 0
         self._active_ms = self._begun_ms = endpoint.clock.monotonic_ms()
-        self.peer = _NOWHERE
         self.gone = asyncio.Event()
 
     # What the loop tells us
@@ -77,56 +62,38 @@ class Channel(asyncio.Protocol):
         """The peer is there."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=self._endpoint.limits.write_high_water)
-        self.peer = Host(*(transport.get_extra_info("peername") or _NOWHERE)[:2])
+        self.peer = Host(*(transport.get_extra_info("peername") or NOWHERE)[:2])
         self._writable.set()
         self._endpoint.opened(self)
 
     def data_received(self, data: bytes) -> None:
         """Commands, or parts of them."""
-        received_ms = self._endpoint.clock.wall_ms()
-        was_begun = self._decoder.pending_size
-        completed = False
-        try:
-            for command in self._decoder.feed(data):
-                completed = True
-                if command.flag & _RESPONSE:
-                    self._calls.settle(command)
-                elif self._unserved or self._unsent_size > self._endpoint.limits.write_high_water:
-                    self._unserved.append((command, received_ms))
-                else:
-                    self._serve(command, received_ms)
-        except (Malformed, TooLarge) as error:
-            log.info("connection of %s closed: %s", self.peer, error)
-            self.close()  # after the answers to what came before
-        self._flush()
-        if self._unserved:
-            self._serve_the_rest()
-        self._active_ms = self._endpoint.clock.monotonic_ms()
-        if completed or not was_begun:
-            self._begun_ms = self._active_ms
-        self._weigh(was_begun)
+        self._received_ms = self._endpoint.clock.wall_ms()
+        read_size = self._decoder.pending_size + len(data)
+        commands = self._decoder.feed(data)
+        if self._unserved_size:  # a transport may have had more when we paused it
+            commands = chain(self._commands, commands)
+        self._commands = commands
+        self._unserved_size += read_size
+        self._serve_a_turn()
 
     def pause_writing(self) -> None:
         """The peer does not read: what it asks would only pile up here."""
         self._writable.clear()
-        assert self._transport is not None
-        self._transport.pause_reading()
+        self._pause_reading()
 
     def resume_writing(self) -> None:
         """The peer reads again."""
         self._writable.set()
-        assert self._transport is not None
-        if self.is_open:
-            self._transport.resume_reading()
-            if self._unserved:
-                asyncio.get_running_loop().call_soon(self._serve_the_rest)
+        self._take_a_turn_soon()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Gone, by whomever."""
         self._transport = None
-        self._endpoint.begun_size -= self._decoder.pending_size
         self._decoder = FrameDecoder()
-        self._unserved.clear()
+        self._commands, self._unserved_size = iter(()), 0
+        self._count_begun()
+        self._endpoint.backlog.forget(self)
         for task in self._tasks:
             task.cancel()
         self._writable.set()  # whoever waits to write learns that it is closed
@@ -142,6 +109,11 @@ class Channel(asyncio.Protocol):
         transport = self._transport
         return transport is not None and not self._is_closing and not transport.is_closing()
 
+    @property
+    def unsent_size(self) -> int:
+        """How many bytes wait for the peer to read."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
     def close(self) -> None:
         """Send what is written, then close."""
         if self._transport is not None:
@@ -155,78 +127,61 @@ class Channel(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def cut_off(self, reason: str) -> None:
+        """Close at once, and say why."""
+        if self.is_open:
+            log.info("connection of %s closed: %s", self.peer, reason)
+        self.abort()
+
     def look_after(self, now_ms: int) -> None:
-        """Close a connection that is idle, or stuck inside a frame."""
+        """Close a connection that is idle, or stuck: inside a frame, or in its closing."""
         limits = self._endpoint.limits
         if not self.is_open:
-            self.abort()  # closed by us, and the peer does not read the rest
+            if self._closing_ms is None:
+                self._closing_ms = now_ms
+            if now_ms - self._closing_ms > limits.close_patience_ms:
+                self.abort()  # the peer does not read the rest
         elif now_ms - self._active_ms > limits.idle_ms_max:
-            self._cut_off("idle")
-        elif self._decoder.pending_size:
+            self.cut_off("idle")
+        elif self._decoder.pending_size and not self._is_paused:
             seconds = self._decoder.wanted_size // FRAME_RATE_MIN
             if now_ms - self._begun_ms > limits.frame_patience_ms + seconds * 1000:
-                self._cut_off(f"{self._decoder.pending_size} bytes of a frame that does not end")
-
-    # Requests of ours
-
-    async def invoke(
-        self, code: int, header: Header | None = None, body: bytes = b"", *, timeout_ms: int
-    ) -> Command:
-        """The response. TimedOut, Unreachable or TooManyRequests when there is none."""
-        async with _Permit(self._endpoint.async_permits, timeout_ms):
-            await self._until_writable(timeout_ms)
-            request = self._request(code, header, body)
-            answer = self._calls.wait_for(request.opaque, timeout_ms)
-            try:
-                self._write(encode_frame(request))
-                response = await answer
-            except TimedOut:
-                raise TimedOut(
-                    f"{self.peer} did not answer request {code} in {timeout_ms} ms"
-                ) from None
-            finally:
-                self._calls.forget(request.opaque)
-        for hook in self._dispatcher.hooks:
-            hook.after(str(self.peer), request, response)
-        return response
-
-    async def send_oneway(
-        self, code: int, header: Header | None = None, body: bytes = b"", *, timeout_ms: int
-    ) -> None:
-        """Write a request that wants no answer."""
-        async with _Permit(self._endpoint.oneway_permits, timeout_ms):
-            await self._until_writable(timeout_ms)
-            request = self._request(code, header, body)
-            request.flag |= _ONEWAY
-            self._write(encode_frame(request))
-
-    def _request(self, code: int, header: Header | None, body: bytes) -> Command:
-        request = Command(
-            code=code,
-            opaque=self._calls.next_opaque(),
-            language=LANGUAGE,
-            version=VERSION,
-            fields=write_header(header),
-            body=body,
-        )
-        for hook in self._dispatcher.hooks:
-            hook.before(str(self.peer), request)
-        return request
-
-    async def _until_writable(self, timeout_ms: int) -> None:
-        if not self._writable.is_set():
-            try:
-                async with asyncio.timeout(timeout_ms / 1000):
-                    await self._writable.wait()
-            except TimeoutError:
-                raise TooManyRequests(f"{self.peer} does not read what it is sent") from None
-        if not self.is_open:
-            raise Unreachable(f"the connection to {self.peer} is closed")
+                self.cut_off(f"{self._decoder.pending_size} bytes of a frame that does not end")
 
     # Requests of theirs
 
-    def _serve(self, command: Command, received_ms: int) -> None:
-        outcome = self._dispatcher.answer(Call(command, self, received_ms))
+    def _serve_a_turn(self) -> None:
+        """Serve what was read: to its end, or until the peer must read or it is others' turn."""
+        clock, limits = self._endpoint.clock, self._endpoint.limits
+        high_water = limits.write_high_water
+        turn_end_ms = clock.monotonic_ms() + limits.turn_ms
+        count = 0
+        try:
+            for count, command in enumerate(self._commands, 1):
+                if command.flag & _RESPONSE:
+                    self._calls.settle(command)
+                else:
+                    self._serve(command)
+                if self._unsent_size > high_water and not self._peer_takes_it():
+                    break
+                if not count % _LOOK_EVERY and clock.monotonic_ms() >= turn_end_ms:
+                    break
+            else:
+                self._unserved_size = 0
+        except (Malformed, TooLarge) as error:
+            self._unserved_size = 0
+            log.info("connection of %s closed: %s", self.peer, error)
+            self.close()  # after the answers to what came before
+        self._flush()
+        self._active_ms = clock.monotonic_ms()
+        if count or not self._begun_size:
+            self._begun_ms = self._active_ms
+        self._count_begun()
+        if self._unserved_size or self._is_paused:
+            self._pause_or_resume()
+
+    def _serve(self, command: Command) -> None:
+        outcome = self._dispatcher.answer(Call(command, self, self._received_ms))
         if isinstance(outcome, Reply):
             self._reply(command, outcome)
         else:
@@ -234,13 +189,48 @@ class Channel(asyncio.Protocol):
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def _serve_the_rest(self) -> None:
-        """What was read and not served, as far as the peer reads the answers."""
-        while self._unserved and self._writable.is_set() and self.is_open:
-            self._serve(*self._unserved.popleft())
-            if self._unsent_size > self._endpoint.limits.write_high_water:
-                self._flush()
+    def _peer_takes_it(self) -> bool:
         self._flush()
+        return self._writable.is_set() and not self._is_closing
+
+    def _pause_or_resume(self) -> None:
+        """After a turn: read on when all is served, and the peer reads what it asked for."""
+        if not self.is_open or not self._writable.is_set():
+            return
+        if self._unserved_size:
+            self._pause_reading()
+            self._take_a_turn_soon()
+        else:
+            assert self._transport is not None
+            self._is_paused = False
+            self._begun_ms = self._active_ms  # a frame could not end while nothing was read
+            self._transport.resume_reading()
+
+    def _pause_reading(self) -> None:
+        assert self._transport is not None
+        self._is_paused = True
+        self._transport.pause_reading()
+
+    def _take_a_turn_soon(self) -> None:
+        if not self._turn_is_due:
+            self._turn_is_due = True
+            asyncio.get_running_loop().call_soon(self._take_a_turn)
+
+    def _take_a_turn(self) -> None:
+        self._turn_is_due = False
+        if self.is_open and self._writable.is_set():
+            self._serve_a_turn()
+
+    def _count_begun(self) -> None:
+        """Count what is read and not served; one too many of the large ones is cut off."""
+        endpoint = self._endpoint
+        size = self._decoder.pending_size + self._unserved_size
+        endpoint.begun_size += size - self._begun_size
+        self._begun_size = size
+        if size > FRAME_SMALL and endpoint.begun_size > endpoint.limits.inbound_size_max:
+            self.cut_off("too many large frames at once")
+
+    # Answers of ours
 
     async def _reply_later(self, command: Command, outcome: Awaitable[Reply]) -> None:
         reply = await outcome
@@ -249,34 +239,22 @@ class Channel(asyncio.Protocol):
             self._flush_soon()
 
     def _reply(self, request: Command, reply: Reply) -> None:
-        if self._dispatcher.hooks:
-            reply = self._hooked(request, reply)
         if request.flag & _ONEWAY:
+            self._dispatcher.after(self.peer, request, reply)
             return
-        body = reply.body
         try:
-            head = reply_head(
-                request, reply.code, write_header(reply.header), reply.remark, len(body)
-            )
+            head = _head(request, reply)
         except TooLarge as error:
-            self._reply(request, Reply(ResponseCode.SYSTEM_ERROR.value, remark=str(error)))
-            return
+            reply = Reply(ResponseCode.SYSTEM_ERROR.value, remark=str(error))
+            head = _head(request, reply)
+        if self._hooks:
+            told = self._dispatcher.after(self.peer, request, reply)
+            if told is not reply:
+                reply, head = told, _head(request, told)
         self._unsent.append(head)
-        self._unsent_size += len(head) + len(body)
-        if body:
-            self._unsent.append(body)
-
-    def _hooked(self, request: Command, reply: Reply) -> Reply:
-        """Show the answer to the hooks; one that fails must not cost the peer its answer."""
-        response = response_to(request, reply.code, write_header(reply.header), reply.remark)
-        response.body = reply.body
-        try:
-            for hook in self._dispatcher.hooks:
-                hook.after(str(self.peer), request, response)
-        except Exception:
-            log.exception("hook after request %d from %s", request.code, self.peer)
-            return FAILED
-        return reply
+        self._unsent_size += len(head) + len(reply.body)
+        if reply.body:
+            self._unsent.append(reply.body)
 
     # Bytes
 
@@ -289,34 +267,31 @@ class Channel(asyncio.Protocol):
         """At the end of this turn of the loop: what is written in one turn leaves in one write."""
         if not self._flush_is_due:
             self._flush_is_due = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self._flush_what_is_due)
+
+    def _flush_what_is_due(self) -> None:
+        self._flush_is_due = False
+        if self._unsent and self._writable.is_set():
+            self._active_ms = self._endpoint.clock.monotonic_ms()
+        self._flush()
 
     def _flush(self) -> None:
-        self._flush_is_due = False
         transport = self._transport
         if not self._unsent or transport is None:
             return
-        unsent, self._unsent, self._unsent_size = self._unsent, [], 0
-        transport.writelines(unsent)
-        if self._writable.is_set():
-            self._active_ms = self._endpoint.clock.monotonic_ms()
-        if transport.get_write_buffer_size() > self._endpoint.limits.write_size_max:
-            self._cut_off("it does not read what it is sent")
+        parts, self._unsent = self._unsent, []
+        size, self._unsent_size = self._unsent_size, 0
+        transport.writelines(parts)
+        unsent_size = transport.get_write_buffer_size()
+        if unsent_size > self._endpoint.limits.write_size_max:
+            self.cut_off("it does not read what it is sent")
+        elif unsent_size > WRITE_SMALL:
+            self._endpoint.backlog.note(self, size, unsent_size)
 
-    def _weigh(self, was_begun: int) -> None:
-        """Count this connection's begun frame; one too many of the large ones is cut off."""
-        begun = self._decoder.pending_size
-        self._endpoint.begun_size += begun - was_begun
-        if (
-            begun > FRAME_SMALL
-            and self._endpoint.begun_size > self._endpoint.limits.inbound_size_max
-        ):
-            self._cut_off("too many large frames at once")
 
-    def _cut_off(self, reason: str) -> None:
-        if self.is_open:
-            log.info("connection of %s closed: %s", self.peer, reason)
-            self.abort()
+def _head(request: Command, reply: Reply) -> bytes:
+    fields = write_header(reply.header)
+    return reply_head(request, reply.code, fields, reply.remark, len(reply.body))
 
 
 async def close_all(channels: Iterable[Channel], patience_ms: int) -> None:
@@ -330,26 +305,3 @@ async def close_all(channels: Iterable[Channel], patience_ms: int) -> None:
                 for channel in leaving:
                     await channel.gone.wait()
             return
-
-
-class _Permit:
-    """A permit of a semaphore for the time of a call; TooManyRequests if none comes in time."""
-
-    __slots__ = ("_permits", "_timeout_ms")
-
-    def __init__(self, permits: asyncio.Semaphore, timeout_ms: int) -> None:
-        self._permits = permits
-        self._timeout_ms = timeout_ms
-
-    async def __aenter__(self) -> None:
-        if not self._permits.locked():
-            await self._permits.acquire()  # does not wait
-            return
-        try:
-            async with asyncio.timeout(self._timeout_ms / 1000):
-                await self._permits.acquire()
-        except TimeoutError:
-            raise TooManyRequests("too many requests in flight; raise the limit or wait") from None
-
-    async def __aexit__(self, *_: object) -> None:
-        self._permits.release()

@@ -9,8 +9,8 @@ import msgspec
 
 from cometmq.errors import PeerError, Refused, WorldError
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.command import Command
-from cometmq.protocol.headers.base import Header, read_header
+from cometmq.protocol.command import Command, response_to
+from cometmq.protocol.headers.base import Header, read_header, write_header
 from cometmq.protocol.hosts import Host
 from cometmq.remoting.lanes import Lanes
 
@@ -73,8 +73,17 @@ class Route:
 Routes = Mapping[int, Route]
 
 
+def vip_routes(routes: Routes) -> Routes:
+    """The rows that are also answered on the second port."""
+    return {code: route for code, route in routes.items() if route.vip_port}
+
+
 class Hook(Protocol):
-    """Sees every call of one side, given or received; `before` may sign, or refuse."""
+    """Sees every call of one side, given or received; `before` may sign, or refuse.
+
+    Of a received one that has a route, each hook sees both, once: also if another hook refuses it.
+    Only when the connection breaks before the reply is made, nothing comes `after`.
+    """
 
     def before(self, peer: str, request: Command) -> None:
         """A request is about to be sent, or to be answered."""
@@ -101,8 +110,8 @@ class Dispatcher:
                 remark=f"request type {command.code} not supported",
             )
         try:
-            for hook in self.hooks:
-                hook.before(str(call.link.peer), command)
+            if self.hooks:
+                self._before(call)
             outcome = route.handler(call, read_header(command, route.header))
             if isinstance(outcome, Reply):
                 return outcome
@@ -110,6 +119,35 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - translated, and logged where it is ours
             return _failure(error, call)
         return self._awaited(outcome, call, route.lane)
+
+    def _before(self, call: Call) -> None:
+        """Show the request to all hooks, then raise what the first one raised."""
+        refusals = []
+        for hook in self.hooks:
+            try:
+                hook.before(str(call.link.peer), call.command)
+            except Exception as error:  # noqa: BLE001 - raised below
+                refusals.append(error)
+        if refusals:
+            raise refusals[0]
+
+    def after(self, peer: Host, request: Command, reply: Reply) -> Reply:
+        """Show a reply that is about to be sent to the hooks; FAILED instead if one of them fails.
+
+        A failing hook must not cost the peer its answer.
+        """
+        if not self.hooks or request.code not in self.routes:
+            return reply
+        response = response_to(request, reply.code, write_header(reply.header), reply.remark)
+        response.body = reply.body
+        final = reply
+        for hook in self.hooks:
+            try:
+                hook.after(str(peer), request, response)
+            except Exception:
+                log.exception("hook after request %d from %s", request.code, peer)
+                final = FAILED
+        return final
 
     def _enter(self, lane: str, outcome: Awaitable[Reply]) -> None:
         try:

@@ -1,13 +1,15 @@
 """Address to connection: connect once, share it, drop it when it breaks."""
 
 import asyncio
+from functools import partial
 from ssl import SSLContext
 
 from cometmq.errors import Unreachable
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import Header
-from cometmq.remoting.channel import Channel, Endpoint, close_all
+from cometmq.remoting.channel import Channel, close_all
 from cometmq.remoting.dispatch import Dispatcher
+from cometmq.remoting.endpoint import Endpoint
 from cometmq.remoting.limits import CLIENT_LIMITS, Limits
 from cometmq.seams import Clock, Net
 
@@ -36,6 +38,7 @@ class Pool:
         self._channels: dict[str, Channel] = {}
         self._connecting: dict[str, asyncio.Task[Channel]] = {}
         self._sweeper: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     async def invoke(
         self,
@@ -47,7 +50,9 @@ class Pool:
         timeout_ms: int,
     ) -> Command:
         """Ask whoever is at `host:port`. Unreachable, TimedOut or TooManyRequests if it fails."""
-        channel = self._open_to(address) or await self.connection(address)
+        channel = self._open_to(address)
+        if channel is None:
+            channel, timeout_ms = await self._connected(address, timeout_ms)
         return await channel.invoke(code, header, body, timeout_ms=timeout_ms)
 
     async def send_oneway(
@@ -60,11 +65,15 @@ class Pool:
         timeout_ms: int,
     ) -> None:
         """Tell whoever is at `host:port`."""
-        channel = self._open_to(address) or await self.connection(address)
+        channel = self._open_to(address)
+        if channel is None:
+            channel, timeout_ms = await self._connected(address, timeout_ms)
         await channel.send_oneway(code, header, body, timeout_ms=timeout_ms)
 
-    async def connection(self, address: str) -> Channel:
+    async def connection(self, address: str, timeout_ms: int | None = None) -> Channel:
         """The one to this address, made if need be; callers that come meanwhile share it."""
+        if self._is_closed:
+            raise Unreachable("the pool is closed")
         channel = self._open_to(address)
         if channel is not None:
             return channel
@@ -72,9 +81,20 @@ class Pool:
         if task is None:
             task = asyncio.get_running_loop().create_task(self._connect(address))
             self._connecting[address] = task
-            task.add_done_callback(lambda _: self._connecting.pop(address, None))
-        # Shielded: a caller that gives up does not take the connection from the others.
-        return await asyncio.shield(task)
+            task.add_done_callback(partial(self._connect_ended, address))
+        # A caller that gives up does not take the connection from the others.
+        await asyncio.wait([task], timeout=None if timeout_ms is None else timeout_ms / 1000)
+        if not task.done():
+            raise Unreachable(f"no connection to {address} within {timeout_ms} ms")
+        if task.cancelled():
+            raise Unreachable("the pool is closed")
+        return task.result()
+
+    async def _connected(self, address: str, timeout_ms: int) -> tuple[Channel, int]:
+        """A connection, and what it leaves of the timeout."""
+        begun_ms = self._clock.monotonic_ms()
+        channel = await self.connection(address, timeout_ms)
+        return channel, max(0, begun_ms + timeout_ms - self._clock.monotonic_ms())
 
     def drop(self, address: str) -> None:
         """Close the connection to an address, if there is one."""
@@ -83,12 +103,13 @@ class Pool:
             channel.close()
 
     async def close(self) -> None:
-        """Close them all, sending what is written."""
+        """Close them all, sending what is written. From now on everybody is Unreachable."""
+        self._is_closed = True
+        self._channels.clear()
         tasks = [*self._connecting.values()] + ([self._sweeper] if self._sweeper else [])
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._channels.clear()
         await close_all(self._alive, _CLOSE_MS_MAX)
 
     def _open_to(self, address: str) -> Channel | None:
@@ -104,12 +125,17 @@ class Pool:
         except TimeoutError:
             waited = self._limits.connect_ms_max
             raise Unreachable(f"no connection to {address} within {waited} ms") from None
-        except OSError as error:
+        except (OSError, ValueError) as error:  # the latter of a host that no resolver takes
             raise Unreachable(f"no connection to {address}: {error}") from error
         self._channels[address] = channel
         if self._sweeper is None:
             self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
         return channel
+
+    def _connect_ended(self, address: str, task: "asyncio.Task[Channel]") -> None:
+        del self._connecting[address]
+        if not task.cancelled():
+            task.exception()  # which may be nobody's any more: all callers have given up
 
     def _opened(self, channel: Channel) -> None:
         self._alive.add(channel)
@@ -130,6 +156,7 @@ class Pool:
 def parse_address(address: str) -> tuple[str, int]:
     """Host and port of `host:port`; an IPv6 host may stand in brackets."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
+    is_number = port.isascii() and port.isdigit() and len(port) <= 5
+    if not host or not is_number or int(port) > 65535:
         raise Unreachable(f"{address!r} is not host:port")
     return host.removeprefix("[").removesuffix("]"), int(port)

@@ -9,15 +9,15 @@ from ssl import SSLContext
 
 from cometmq.errors import CannotListen
 from cometmq.protocol.limits import TLS_HANDSHAKE_MS_MAX
-from cometmq.remoting.channel import Channel, Endpoint, close_all
+from cometmq.remoting.channel import Channel, close_all
 from cometmq.remoting.dispatch import Dispatcher
+from cometmq.remoting.endpoint import Endpoint
 from cometmq.remoting.limits import Limits
 from cometmq.remoting.tls import HANDSHAKE, ServerTls, TlsMode
 from cometmq.seams import Clock, Net
 
 log = logging.getLogger(__name__)
 
-BACKLOG = 1024  # as the original's serverSocketBacklog
 _CLOSE_MS_MAX = 1_000  # for what is still unsent when the server stops
 _ACCEPT_RETRY_MS = 100  # after the machine refused us a connection, out of descriptors perhaps
 _FILES_KEPT_BACK = 256  # descriptors that connections may not take
@@ -59,7 +59,7 @@ class Server:
     def listen(self, host: str, port: int, dispatcher: Dispatcher) -> int:
         """Answer on this address from now on; the port, which is chosen for us if 0 is given."""
         try:
-            listener = self._net.listen(host, port, BACKLOG)
+            listener = self._net.listen(host, port, self._limits.backlog)
         except OSError as error:
             raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror}") from error
         if not self._listeners:
