@@ -6,7 +6,7 @@ import mmap
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -91,6 +91,10 @@ class RealDisk:
         """Of a file."""
         return path.stat().st_size
 
+    def modified_ms(self, path: Path) -> int:
+        """Its mtime, which a mapped file gets when its pages are written out."""
+        return path.stat().st_mtime_ns // 1_000_000
+
     def read_at(self, path: Path, offset: int, size: int) -> bytes:
         """One pread."""
         with _opened(path, os.O_RDONLY) as descriptor:
@@ -119,6 +123,8 @@ class RealDisk:
 
     def used_ratio(self, folder: Path) -> float:
         """As df counts: blocks that only root may use count as used."""
+        while not folder.exists():  # it will be made there
+            folder = folder.parent
         stat = os.statvfs(folder)
         used = stat.f_blocks - stat.f_bfree
         return used / (used + stat.f_bavail) if used + stat.f_bavail else 1.0
@@ -163,7 +169,8 @@ def _new_file(path: Path) -> Iterator[int]:
             os.fsync(descriptor)
         temp.replace(path)
     except BaseException:
-        temp.unlink(missing_ok=True)
+        with suppress(OSError):  # the first error is the one to tell
+            temp.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
 

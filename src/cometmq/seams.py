@@ -73,6 +73,9 @@ class Disk(Protocol):
     def size(self, path: Path) -> int:
         """Of a file; FileNotFoundError if there is none."""
 
+    def modified_ms(self, path: Path) -> int:
+        """When a file was last written to, in ms since 1970."""
+
     def read_at(self, path: Path, offset: int, size: int) -> bytes:
         """A part of a file; less at its end."""
 

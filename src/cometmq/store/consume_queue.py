@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cometmq.seams import Disk
-from cometmq.store.commit_log import NAME_DIGITS
+from cometmq.store.commit_log import NAME_DIGITS, sync_names
 
 UNIT = struct.Struct(">qiq")
 UNIT_SIZE = 20
@@ -155,6 +155,28 @@ class ConsumeQueue:
         except FileNotFoundError:
             return None
         return UNIT.unpack(found) if len(found) == UNIT_SIZE else None
+
+    def sync_names(self) -> None:
+        """After a crash, before anything is written to files that are there."""
+        sync_names(self._disk, self._folder)
+
+    @property
+    def is_empty(self) -> bool:
+        """There are no units, or they are all gone."""
+        return self.end == self.first
+
+    def cut_from(self, physical_offset: int) -> None:
+        """Cut, durably, the units of records from this place of the log on, and torn ones."""
+        low, high = self.first, self.end
+        while low < high:  # physical offsets grow along a queue; a torn unit is of zeros
+            middle = (low + high) // 2
+            unit = self.unit(middle)
+            if unit is not None and unit[1] > 0 and unit[0] < physical_offset:
+                low = middle + 1
+            else:
+                high = middle
+        if low < self.end:
+            self.cut(low)
 
     def cut(self, end: int, stale_end: int | None = None) -> None:
         """Make `end` the end, durably: zeros where units stood."""

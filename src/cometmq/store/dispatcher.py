@@ -1,10 +1,11 @@
 """From the log to the queues and the index: on every put, and again for what a crash took."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from cometmq.protocol.flags import MessageFlag
-from cometmq.protocol.message import StoredMessage
-from cometmq.store.consume_queue import NO_RECORD
+from cometmq.protocol.message import RECORD_SIZE_MIN, StoredMessage
+from cometmq.store.consume_queue import NO_RECORD, ConsumeQueue
 from cometmq.store.index import Index
 from cometmq.store.marks import marks_of
 from cometmq.store.queue_table import QueueTable
@@ -32,30 +33,84 @@ class Dispatcher:
         if keys and self._index is not None:
             self._index.put(message.topic, keys, message.physical_offset, message.stored_ms)
 
-    def queue_again(
-        self, message: StoredMessage, size: int, restarted: set[tuple[str, int]]
-    ) -> None:
-        """Write the unit of a record of the log, which may be there already.
+    def cut_index(self, log_end: int) -> int | None:
+        """Forget keys of what the log lost; from where on to index again, if any were."""
+        if self._index is None or self._index.end_offset < log_end:
+            return None
+        self._index.cut(log_end)
+        return self._index.end_offset
 
-        At its first record each queue goes back to where that record belongs, so that what a crash
-        tore in its files is written anew.
-        """
+    def unit_of(self, message: StoredMessage) -> tuple[ConsumeQueue, int] | None:
+        """Where a record's unit belongs and its code; None if it has no place in a queue."""
         if message.sys_flag & _TRANSACTION in _UNQUEUED:
-            return
-        key = message.topic, message.queue_id
-        queue = self._queues.get(*key)
-        if key not in restarted:
-            restarted.add(key)
-            if queue.end == queue.first and message.queue_offset > queue.end:
-                queue.start_at(message.queue_offset)
-            elif message.queue_offset < queue.end:
-                queue.cut(message.queue_offset)
-        if message.queue_offset < queue.end:
-            return  # two records of one place: the first, whose unit is there, counts
-        while queue.end < message.queue_offset:
-            queue.append(message.physical_offset, NO_RECORD, 0)  # the records there were damaged
+            return None
         text = message.properties_text
         code = marks_of(text).tag_code
         if self._coder is not None:
             code = self._coder(message.topic, text, code, message.stored_ms)
-        queue.append(message.physical_offset, size, code)
+        return self._queues.get(message.topic, message.queue_id), code
+
+
+class _Unit(NamedTuple):
+    queue: ConsumeQueue
+    queue_offset: int
+    physical_offset: int
+    size: int
+    code: int
+
+
+class Requeueing:
+    """Makes the units of the records from `start` on again, in one walk along the log.
+
+    Each queue first goes back to its last unit before `start`: what follows may be torn, or point
+    to what is damaged. A record that leaves a gap waits for the next of its queue. If that comes
+    after it, the records of the gap were damaged, and get units that say so; if not, its own place
+    was damaged, and it is refused, as is one whose place is taken.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, start: int) -> None:
+        self._dispatcher = dispatcher
+        self.start = start
+        self._begun: set[ConsumeQueue] = set()
+        self._waiting: dict[ConsumeQueue, _Unit] = {}
+        self.count = 0
+        self.refused: list[tuple[int, int]] = []  # physical offset and size
+
+    def put(self, message: StoredMessage, size: int) -> None:
+        """The next record of the walk."""
+        place = self._dispatcher.unit_of(message)
+        if place is None:
+            return
+        queue, code = place
+        unit = _Unit(queue, message.queue_offset, message.physical_offset, size, code)
+        if queue not in self._begun:
+            self._begun.add(queue)
+            queue.sync_names()
+            queue.cut_from(self.start)
+        waiting = self._waiting.pop(queue, None)
+        if waiting is not None:
+            self._append(waiting, is_sure=unit.queue_offset > waiting.queue_offset)
+        if unit.queue_offset > queue.end:
+            self._waiting[queue] = unit
+        else:
+            self._append(unit, is_sure=unit.queue_offset == queue.end)
+
+    def finish(self, damaged: int) -> None:
+        """After the last record; at most so many were damaged, and one may be in another queue."""
+        for unit in self._waiting.values():
+            gap = unit.queue_offset - unit.queue.end
+            lost = damaged + len(self.refused) + 1
+            self._append(unit, is_sure=unit.queue.is_empty or gap <= lost)
+
+    def _append(self, unit: _Unit, is_sure: bool) -> None:
+        queue = unit.queue
+        # No queue has more records than fit before the last of them.
+        if not is_sure or unit.queue_offset > unit.physical_offset // RECORD_SIZE_MIN:
+            self.refused.append((unit.physical_offset, unit.size))
+            return
+        if queue.is_empty and unit.queue_offset > queue.end:
+            queue.start_at(unit.queue_offset)
+        while queue.end < unit.queue_offset:
+            queue.append(unit.physical_offset, NO_RECORD, 0)
+        queue.append(unit.physical_offset, unit.size, unit.code)
+        self.count += 1

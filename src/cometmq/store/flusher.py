@@ -19,26 +19,26 @@ log = logging.getLogger(__name__)
 class Flusher:
     """Offsets before `flushed` survive a power cut."""
 
-    def __init__(self, commit_log: CommitLog, disk: Disk) -> None:
+    def __init__(self, commit_log: CommitLog, disk: Disk, flushed: int | None = None) -> None:
+        """Without `flushed` all of the log is synced once: a killed process left it in memory."""
         self._log = commit_log
         self._disk = disk
-        self._waiting: dict[int, asyncio.Future[None]] = {}  # by the offset they wait for
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # with what they wait for
         self._running: asyncio.Task[None] | None = None
-        self.flushed = commit_log.end
+        self.flushed = commit_log.start if flushed is None else flushed
         self.failure: OSError | None = None
 
     def durable(self, end: int) -> "asyncio.Future[None]":
         """Done when offsets before `end` are durable. Many may wait; one flush serves them all."""
-        future = self._waiting.get(end)
-        if future is None:
-            future = asyncio.get_running_loop().create_future()
-            if self.failure is not None:
-                future.set_exception(_failed(self.failure))
-            elif end <= self.flushed:
-                future.set_result(None)
-            else:
-                self._waiting[end] = future
-                self._run()
+        # One each: whoever stops waiting cancels its own, and no other's.
+        future = asyncio.get_running_loop().create_future()
+        if self.failure is not None:
+            future.set_exception(_failed(self.failure))
+        elif end <= self.flushed:
+            future.set_result(None)
+        else:
+            self._waiting.append((end, future))
+            self._run()
         return future
 
     async def flush(self) -> None:
@@ -56,8 +56,12 @@ class Flusher:
                 regions = [file.region for file in self._log.files if self.flushed < file.end]
                 await asyncio.wrap_future(self._disk.begin(partial(_sync_all, regions)))
                 self.flushed = end
-                for wanted in [offset for offset in self._waiting if offset <= end]:
-                    _settle(self._waiting.pop(wanted))
+                waiting, self._waiting = self._waiting, []
+                for wanted, future in waiting:
+                    if wanted > end:
+                        self._waiting.append((wanted, future))
+                    elif not future.done():
+                        future.set_result(None)
         except OSError as error:
             self._fail(error)
         finally:
@@ -66,8 +70,8 @@ class Flusher:
     def _fail(self, error: OSError) -> None:
         log.error("the log cannot be made durable; the store takes no more messages: %s", error)
         self.failure = error
-        waiting, self._waiting = self._waiting, {}
-        for future in waiting.values():
+        waiting, self._waiting = self._waiting, []
+        for _, future in waiting:
             if not future.done():
                 future.set_exception(_failed(error))
 
@@ -75,11 +79,6 @@ class Flusher:
 def _sync_all(regions: list[Region]) -> None:
     for region in regions:
         region.sync()
-
-
-def _settle(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 def _failed(error: OSError) -> StoreFailed:

@@ -14,6 +14,7 @@ from cometmq.store.files import StoreFiles
 from cometmq.store.flusher import Flusher
 from cometmq.store.index import Index
 from cometmq.store.queue_table import QueueTable
+from cometmq.store.retention import Retention
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,7 @@ class Housekeeping:
     def __init__(
         self, config: StoreConfig, files: StoreFiles, disk: Disk, clock: Clock,
         commit_log: CommitLog, queues: QueueTable, index: Index | None, flusher: Flusher,
+        retention: Retention,
     ) -> None:  # fmt: skip
         self._config = config
         self._files = files
@@ -35,20 +37,26 @@ class Housekeeping:
         self._queues = queues
         self._index = index
         self._flusher = flusher
+        self._retention = retention
         self._tasks: list[asyncio.Task[None]] = []
         self._one_at_a_time = asyncio.Lock()
+        self._unsynced: list[Region] = []  # of the index
+        self._index_failed = False
+        self._vouched_end = -1
         self.last_stored_ms = 0  # of the newest record in the log
 
     def start(self) -> None:
         """Run the timers on the running loop."""
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._flush_log()), loop.create_task(self._flush_rest())]
+        timers = (self._flush_log(), self._flush_rest(), self._clean())
+        self._tasks = [loop.create_task(timer) for timer in timers]
 
     async def abandon(self) -> None:
-        """Stop the timers, and nothing else."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Stop the timers, and nothing else; a flush that is under way ends first."""
+        async with self._one_at_a_time:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def stop(self) -> bool:
         """Stop the timers and flush everything; False if the disk would not have it."""
@@ -58,28 +66,44 @@ class Housekeeping:
         except (StoreFailed, OSError) as error:
             log.error("the store could not be closed cleanly: %s", error)
             return False
-        return True
+        return not self._index_failed
 
     async def flush(self) -> None:
         """Log first, then what points into it, then the checkpoint that vouches for both."""
         async with self._one_at_a_time:
-            last_ms = self.last_stored_ms
+            last_ms, end = self.last_stored_ms, self._log.end
+            index_ms = last_ms
             batch = self._queues.unwritten()
-            regions = self._index.dirty_regions() if self._index is not None else []
+            if self._index is not None:
+                # They are told once: those of a flush that fails are synced by the next.
+                self._unsynced += self._index.dirty_regions()
+                index_ms = 0 if self._index_failed else self._index.last_stored_ms
             await self._flusher.flush()
-            if not batch and not regions:
+            if not batch and not self._unsynced and end == self._vouched_end:
                 return
             writes = [write for _, _, writes in batch for write in writes]
             await asyncio.wrap_future(self._disk.begin(partial(_write_all, self._disk, writes)))
-            for queue, end, _ in batch:
-                queue.written(end)
-            await asyncio.wrap_future(self._disk.begin(partial(_sync_all, regions)))
-            checkpoint = Checkpoint(last_ms, last_ms, last_ms)
+            for queue, queue_end, _ in batch:
+                queue.written(queue_end)
+            await self._sync_index()
+            checkpoint = Checkpoint(last_ms, last_ms, index_ms, log_end=end, queues_end=end)
             await asyncio.wrap_future(
                 self._disk.begin(
                     partial(write_checkpoint, self._disk, self._files.checkpoint, checkpoint)
                 )
             )
+            self._vouched_end = end
+
+    async def _sync_index(self) -> None:
+        """A failed sync is final here too: the index is made again when the store is opened."""
+        regions = self._unsynced
+        try:
+            await asyncio.wrap_future(self._disk.begin(partial(_sync_all, regions)))
+        except OSError:
+            self._index_failed = True
+            raise
+        finally:
+            self._unsynced = []
 
     async def _flush_log(self) -> None:
         """At least so many dirty pages, or so much time since the last flush."""
@@ -99,6 +123,14 @@ class Housekeeping:
                 except StoreFailed:
                     return  # told by the flusher; every put says so from now on
                 flushed_ms = now_ms
+
+    async def _clean(self) -> None:
+        while True:
+            try:
+                self._retention.clean()
+            except OSError as error:
+                log.error("old files could not be deleted, will try again: %s", error)
+            await self._clock.sleep_ms(self._config.clean_resource_interval)
 
     async def _flush_rest(self) -> None:
         while True:

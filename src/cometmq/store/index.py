@@ -91,6 +91,16 @@ class Index:
             raise
         return made
 
+    def make_room(self, count: int) -> None:
+        """Have room for so many entries, as far as one more file goes; OSError if it cannot be."""
+        if self._newest is not None and self._newest.room >= count:
+            return
+        coming, self._next = self._next, None
+        if coming is None or coming.exception() is not None:
+            coming = Future()
+            coming.set_result(self._make(self._new_name()))
+        self._next = coming
+
     def _new_name(self) -> str:
         """Later than all others, whatever the clock and daylight saving do."""
         now = datetime.fromtimestamp(self._clock.wall_ms() / 1000)
@@ -131,11 +141,14 @@ class Index:
 
     # Starting, cutting, forgetting
 
-    def load(self, unclean: bool, safe_ms: int, on_odd: Callable[[str], None]) -> None:
-        """Map the files that are there. After an unclean stop, those that may be torn are removed.
+    def load(
+        self, unclean: bool, safe_end: int, safe_ms: int, on_odd: Callable[[str], None]
+    ) -> None:
+        """Map the files that are there. After an unclean stop, what may be torn is cut off.
 
-        `safe_ms` is the `last_stored_ms` of the last checkpoint: what was put later may be on disk
-        in part.
+        `safe_end` is where the log ended at the last checkpoint: messages from there on may be here
+        in part, and are to be put again from `end_offset` on. `safe_ms` is the `last_stored_ms` of
+        then.
         """
         assert not self._files, "only once"
         trusted = True
@@ -147,10 +160,14 @@ class Index:
                 on_odd(f"{path} is no file of the index; left alone")
             else:
                 self._newest_name = name
-                fault = self._open(path, unclean, safe_ms) if trusted else "follows a removed file"
+                fault = (
+                    self._open(path, unclean, safe_end) if trusted else "follows a cut or bad one"
+                )
                 if fault:
                     trusted = False
                     self._remove_odd(path, fault, on_odd)
+                elif unclean and self._cut_torn(safe_end):
+                    trusted = False
         self._find_newest()
         # What a checkpoint on disk may say; a damaged one may say anything.
         safe_ms = min(safe_ms, self._clock.wall_ms())
@@ -158,7 +175,7 @@ class Index:
         for file in self._files:  # what a killed process wrote may be in memory only
             file.settle(self.last_stored_ms, synced=not unclean)
 
-    def _open(self, path: Path, unclean: bool, safe_ms: int) -> str:
+    def _open(self, path: Path, unclean: bool, safe_end: int) -> str:
         """Add a file to the row, or tell what is wrong with it."""
         size = file_size(self._slots, self._entries)
         found = self._disk.size(path)
@@ -170,13 +187,23 @@ class Index:
             fault = "has an impossible header"
         elif file.count == 1:
             fault = "is empty"
-        elif unclean and (file.end_ms > safe_ms or file.is_torn()):
-            fault = "may be torn"
+        elif unclean and file.end_offset >= safe_end and file.count_below(safe_end) == 1:
+            fault = "has nothing that is surely whole"
         if fault:
             file.close()
             return fault
         self._files.append(file)
         return ""
+
+    def _cut_torn(self, safe_end: int) -> bool:
+        """Cut the file just opened to what is surely whole; True if there was more."""
+        file = self._files[-1]
+        if file.end_offset >= safe_end:
+            file.cut(file.count_below(safe_end))
+            return True
+        if file.is_torn():
+            file.cut(file.count)
+        return False
 
     def _remove_odd(self, path: Path, fault: str, on_odd: Callable[[str], None]) -> None:
         try:
@@ -187,9 +214,11 @@ class Index:
             on_odd(f"{path} {fault}; removed")
 
     def cut(self, log_end: int) -> None:
-        """Remove the files that know messages from `log_end` on: the log lost them."""
-        while self._files and self._files[-1].end_offset >= log_end:
+        """Forget the messages from `log_end` on: the log lost them."""
+        while self._files and self._files[-1].begin_offset >= log_end:
             self._remove(self._files.pop())
+        if self._files and self._files[-1].end_offset >= log_end:
+            self._files[-1].cut(self._files[-1].count_below(log_end))
         self._find_newest()
 
     def forget_before(self, log_start: int) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from sys import byteorder
 
 from cometmq.seams import Region
+from cometmq.store.index_slots import slots_free, slots_of
 
 HEADER = struct.Struct(
     ">"
@@ -253,6 +254,42 @@ class IndexFile:
         if byteorder == "little":
             slots.byteswap()
         return bool(max(slots) >= self.count)
+
+    def count_below(self, physical_offset: int) -> int:
+        """How many entries, with the unused one, are of messages before an offset of the log.
+
+        By bisection: entries that a power cut took are zeros, and the others are of later messages.
+        """
+        low, high = 1, self.count
+        while low < high:
+            middle = (low + high) // 2
+            key_hash, offset, seconds, _ = self._entry(middle)
+            is_there = key_hash or offset or seconds or middle == 1
+            if is_there and offset < physical_offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def cut(self, count: int) -> None:
+        """Keep so many entries, the unused one included, and make the slots again from them."""
+        assert 1 < count <= self.count
+        _, self.end_offset, seconds, _ = self._entry(count - 1)
+        self.end_ms = self.begin_ms + seconds * 1000
+        self.count = count
+        kept = self._memory[self._entries_at : self._entries_at + count * ENTRY.size]
+        slots = slots_of(kept, self._slots)
+        self._memory[HEADER.size : self._entries_at] = slots
+        self._slots_used = self._slots - slots_free(slots)
+        _TIMES.pack_into(self._memory, 0, self.begin_ms, self.end_ms, self.begin_offset)
+        _pack_newest(self._memory, _NEWEST_AT, self.end_offset, self._slots_used, count)
+        self._synced_count = 0
+        self._moment_ms = None
+
+    def _entry(self, number: int) -> tuple[int, int, int, int]:
+        at = self._entries_at + number * ENTRY.size
+        entry: tuple[int, int, int, int] = ENTRY.unpack_from(self._memory, at)
+        return entry
 
     def close(self) -> None:
         """Unmap it."""

@@ -10,12 +10,13 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 
-from cometmq.errors import BadState, DiskFull, Malformed, StoreFailed
+from cometmq.errors import BadState, DiskFull, StoreFailed
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.hosts import Host
 from cometmq.protocol.message import StoredMessage
 from cometmq.seams import Clock, Disk, Lock
-from cometmq.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from cometmq.store.by_time import earliest_ms, offset_by_time
+from cometmq.store.checkpoint import read_checkpoint, write_checkpoint
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import FlushDiskType, StoreConfig
 from cometmq.store.dispatcher import Coder, Dispatcher
@@ -28,7 +29,8 @@ from cometmq.store.marks import marks_of
 from cometmq.store.new_message import NewMessage, RecordWriter
 from cometmq.store.queue_table import QueueTable
 from cometmq.store.reader import Reader, ReadLimits, RecordFilter, TagFilter
-from cometmq.store.recovery import Recovered, Starts, recover, safe_start
+from cometmq.store.recovery import Recovered, Starts, recover, safe_start, starts_after_crash
+from cometmq.store.retention import Retention
 
 log = logging.getLogger(__name__)
 
@@ -65,14 +67,16 @@ class MessageStore:
         self._log = CommitLog(self._files.commit_log, config.mapped_file_size_commit_log, disk)
         self._writer = RecordWriter(host, config.max_message_size)
         self._queues = QueueTable(
-            self._files.queues, config.mapped_file_size_consume_queue, disk, self._is_unit_of
-        )
+            self._files.queues, config.mapped_file_size_consume_queue, disk, self._is_unit_of,
+            lambda: self._log.start,
+        )  # fmt: skip
         self._index: Index | None = None
         if config.message_index_enable:
             slots, entries = config.max_hash_slot_num, config.max_index_num
             self._index = Index(self._files.index, slots, entries, disk, clock)
         self._reader = Reader(self._log, _read_limits(config))
         self._flusher: Flusher
+        self._retention: Retention
         self._housekeeping: Housekeeping
         self._lock: Lock | None = None
         self.recovered: Recovered
@@ -83,10 +87,14 @@ class MessageStore:
         self._lock = self._disk.lock(self._files.lock)
         try:
             self._recover()
-            self._flusher = Flusher(self._log, self._disk)
+            self._flusher = Flusher(self._log, self._disk, self.recovered.durable)
+            self._retention = Retention(
+                self._config, self._files, self._disk, self._clock,
+                self._log, self._queues, self._index,
+            )  # fmt: skip
             self._housekeeping = Housekeeping(
                 self._config, self._files, self._disk, self._clock,
-                self._log, self._queues, self._index, self._flusher,
+                self._log, self._queues, self._index, self._flusher, self._retention,
             )  # fmt: skip
             self._housekeeping.last_stored_ms = self.recovered.last_stored_ms
             await self._housekeeping.flush()
@@ -118,28 +126,38 @@ class MessageStore:
         unclean = self._files.abort.name in self._disk.names(self._files.root)
         checkpoint = read_checkpoint(self._disk, self._files.checkpoint)
         self._log.load(log.warning)
+        if self._lost_a_folder():
+            log.warning("queues or index are gone: they are made again from the log")
+            unclean, checkpoint = True, checkpoint.of_log_alone()
         self._disk.replace(self._files.abort, str(os.getpid()).encode())
         if self._index is not None:
-            self._index.load(unclean, checkpoint.index_ms, log.warning)
+            safe_end = checkpoint.queues_end if checkpoint.index_ms else -1
+            self._index.load(unclean, safe_end, checkpoint.index_ms, log.warning)
         starts = Starts(log=safe_start(self._log, _NEVER_MS))
         if unclean:
             # Until the queues are whole again, no checkpoint may vouch for them.
-            write_checkpoint(self._disk, self._files.checkpoint, Checkpoint())
-            safe_ms = min(checkpoint.log_ms, checkpoint.queues_ms)
+            write_checkpoint(self._disk, self._files.checkpoint, checkpoint.of_log_alone())
             index_end = self._index.end_offset if self._index is not None else None
-            starts = Starts(starts.log, safe_start(self._log, safe_ms), index_end)
+            starts = starts_after_crash(self._log, checkpoint, index_end)
         dispatcher = Dispatcher(self._queues, self._index, self._coder)
         self.recovered = recover(self._log, dispatcher, starts)
         if self._index is not None:
             self._index.cut(self._log.end)
 
+    def _lost_a_folder(self) -> bool:
+        """There is a log, but not what points into it."""
+        folders = [self._files.queues]
+        if self._index is not None:
+            folders.append(self._files.index)
+        return bool(self._log.files) and not all(self._disk.names(path) for path in folders)
+
     def _is_unit_of(
         self, topic: str, queue_id: int, queue_offset: int, physical_offset: int, size: int
     ) -> bool:
         """Does the record at this place say that it belongs there?"""
-        try:
-            record = self._reader.record(physical_offset)
-        except Malformed:
+        record = self._reader.record_or_none(physical_offset)
+        start = self._log.view(physical_offset, 4)
+        if start is None or int.from_bytes(start) != size:
             return False
         return record is not None and (
             (record.topic, record.queue_id, record.queue_offset) == (topic, queue_id, queue_offset)
@@ -151,6 +169,8 @@ class MessageStore:
         """Append, dispatch, announce. TooLarge, DiskFull or StoreFailed, and nothing happened."""
         if self._flusher.failure is not None:
             raise StoreFailed("the disk failed this store; it takes no messages until restarted")
+        if self._retention.puts_stop:
+            raise DiskFull("the disk is more than 90 % full; old files go, or make room")
         topic = message.topic
         prepared = self._writer.prepare(message)
         size = prepared.size
@@ -180,6 +200,9 @@ class MessageStore:
         """Several messages of one queue: all of them, or none."""
         try:
             self._log.room_for(sum(self._writer.prepare(message).size for message in messages))
+            if self._index is not None:
+                keys = (marks_of(message.properties_text).keys for message in messages)
+                self._index.make_room(sum(map(len, keys)))
         except OSError as error:
             raise DiskFull(f"no room for another file: {error.strerror}") from error
         return [self.put(message, now_ms) for message in messages]
@@ -210,10 +233,15 @@ class MessageStore:
 
     def record(self, physical_offset: int) -> StoredMessage | None:
         """The message that stands there; None if none does, or it is damaged."""
-        try:
-            return self._reader.record(physical_offset)
-        except Malformed:
-            return None
+        return self._reader.record_or_none(physical_offset)
+
+    def offset_by_time(self, topic: str, queue_id: int, wanted_ms: int) -> int:
+        """The queue offset of the message that was stored nearest to a time."""
+        return offset_by_time(self._reader, self._queues.get(topic, queue_id), wanted_ms)
+
+    def earliest_ms(self, topic: str, queue_id: int) -> int:
+        """When the oldest message of a queue was stored; -1 if there is none."""
+        return earliest_ms(self._reader, self._queues.get(topic, queue_id))
 
     def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, count_max: int | None = None
@@ -240,6 +268,14 @@ class MessageStore:
     def log_bounds(self) -> tuple[int, int]:
         """First and last offset of the log."""
         return self._log.start, self._log.end
+
+    def clean(self) -> int:
+        """Delete what is past its time now, at whatever hour; the number of log files that went."""
+        return self._retention.clean(by_hand=True)
+
+    def delete_topic(self, topic: str) -> None:
+        """Forget the queues of a topic; its records leave with their files of the log."""
+        self._queues.delete_topic(topic)
 
     async def flush(self) -> None:
         """Everything: log, queues, index, checkpoint."""

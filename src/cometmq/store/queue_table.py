@@ -16,11 +16,15 @@ Validity = Callable[[str, int, int, int, int], bool]
 class QueueTable:
     """Queues by topic and id. `is_valid` looks a unit's record up in the log."""
 
-    def __init__(self, folder: Path, file_size: int, disk: Disk, is_valid: Validity) -> None:
+    def __init__(
+        self, folder: Path, file_size: int, disk: Disk, is_valid: Validity,
+        log_start: Callable[[], int] = lambda: 0,
+    ) -> None:  # fmt: skip
         self._folder = folder
         self._file_size = -(-file_size // UNIT_SIZE) * UNIT_SIZE
         self._disk = disk
         self._is_valid = is_valid
+        self._log_start = log_start
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue:
@@ -36,6 +40,8 @@ class QueueTable:
                 topic, queue_id, queue_offset, physical_offset, size
             )
         )
+        if queue.end > queue.first:
+            queue.forget_before(self._log_start())
         self._queues[topic, queue_id] = queue
         return queue
 

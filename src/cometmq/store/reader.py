@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from cometmq.errors import Malformed
 from cometmq.protocol.message import StoredMessage, unpack_record
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import NO_RECORD, UNIT, UNIT_SIZE, ConsumeQueue
@@ -41,7 +42,8 @@ class Reader:
         refusal = _refusal(queue, queue_offset)
         if refusal is not None:
             return refusal
-        units = queue.units(queue_offset, _UNITS_SCANNED_MAX if wants_tag else count_max)
+        filtered = wants_tag is not None or wants_record is not None
+        units = queue.units(queue_offset, _UNITS_SCANNED_MAX if filtered else count_max)
         if len(units) < UNIT_SIZE:
             return _nothing(queue, queue_offset, GetStatus.OFFSET_FOUND_NULL)
         bytes_max, count_max = self._limits_at(UNIT.unpack_from(units)[0], count_max)
@@ -49,10 +51,14 @@ class Reader:
         runs: list[tuple[int, int]] = []  # start and end of neighbouring records
         start = end = -1
         count = total = scanned = 0
+        log_start, removed = self._log.start, False
         for physical_offset, size, tag_code in UNIT.iter_unpack(units):
             if count >= count_max or (total + size > bytes_max and count):
                 break
             scanned += 1
+            if physical_offset < log_start:  # its file went, and the queue does not know yet
+                removed = True
+                continue
             if wants_tag is not None and not wants_tag(tag_code):
                 continue
             if wants_record is not None and not self._is_wanted(
@@ -71,6 +77,9 @@ class Reader:
             count += 1
         if start >= 0:
             runs.append((start, end))
+        if not count:
+            why = GetStatus.MESSAGE_WAS_REMOVING if removed else GetStatus.NO_MATCHED_MESSAGE
+            return _nothing(queue, queue_offset, why, scanned)
         return self._found(queue, queue_offset, scanned, count, runs)
 
     def _limits_at(self, physical_offset: int, count_max: int) -> tuple[int, int]:
@@ -90,17 +99,15 @@ class Reader:
     ) -> Found:  # fmt: skip
         log = self._log
         # Neighbours leave as one slice: a run never spans two files, since a blank ends each.
-        views = [log.view(start, end - start) for start, end in runs]
-        if None in views:  # the log's oldest file went, and its queue does not know yet
+        views = log.views(runs)
+        if views is None:  # units past the end of the log: never written, or by someone else
             return _nothing(queue, queue_offset, GetStatus.MESSAGE_WAS_REMOVING, scanned)
-        if not count:
-            return _nothing(queue, queue_offset, GetStatus.NO_MATCHED_MESSAGE, scanned)
         return Found(
             status=GetStatus.FOUND,
             next_offset=queue_offset + scanned,
             min_offset=queue.first,
             max_offset=queue.end,
-            views=tuple(view for view in views if view is not None),
+            views=tuple(views),
             count=count,
             from_slave=log.end - runs[-1][1] > self._limits.memory,
         )
@@ -112,6 +119,13 @@ class Reader:
             return None
         view = self._log.view(physical_offset, int.from_bytes(head, signed=True))
         return unpack_record(view) if view is not None else None
+
+    def record_or_none(self, physical_offset: int) -> StoredMessage | None:
+        """As `record`; None also for a damaged one."""
+        try:
+            return self.record(physical_offset)
+        except Malformed:
+            return None
 
 
 def _refusal(queue: ConsumeQueue, queue_offset: int) -> Found | None:

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from cometmq.errors import Malformed
+from cometmq.errors import BadName, Malformed, PeerError
 from cometmq.protocol.message import BLANK_MAGIC, MAGIC, StoredMessage, unpack_record
+from cometmq.protocol.names import check_topic
 from cometmq.store.commit_log import BLANK, CommitLog, LogFile
 
 _MAGIC_BYTES = struct.pack(">i", MAGIC)
 _PHYSICAL_OFFSET = struct.Struct(">q")
 _PHYSICAL_OFFSET_AT = 28
+_SECTOR_SIZE = 512
 
 
 class GoodRecord(msgspec.Struct, frozen=True):
@@ -24,6 +26,7 @@ class GoodRecord(msgspec.Struct, frozen=True):
 
     message: StoredMessage
     size: int
+    is_torn: bool = False  # its properties, which no crc covers, may not be all there
 
 
 class BadBytes(msgspec.Struct, frozen=True):
@@ -32,13 +35,21 @@ class BadBytes(msgspec.Struct, frozen=True):
     offset: int
     size: int
     reason: str
+    is_torn: bool = False  # a sector of it may be one that a power cut kept from the disk
 
 
 def walk(log: CommitLog, start: int) -> Iterator[GoodRecord | BadBytes]:
     """Everything from `start`, a record's offset or a file's, to the last good record."""
+    tails: list[BadBytes] = []  # ends of files, bad only if a good record comes after them
     for file in log.files:
         if file.base + file.size > start:
-            yield from _walk_file(file, max(start - file.base, 0))
+            for item in _walk_file(file, max(start - file.base, 0)):
+                if isinstance(item, BadBytes) and item.offset + item.size == file.base + file.size:
+                    tails.append(item)
+                    continue
+                yield from tails
+                tails.clear()
+                yield item
 
 
 def _walk_file(file: LogFile, at: int) -> Iterator[GoodRecord | BadBytes]:
@@ -51,15 +62,38 @@ def _walk_file(file: LogFile, at: int) -> Iterator[GoodRecord | BadBytes]:
             record = unpack_record(memory, at)
             if record.physical_offset != file.base + at:
                 raise Malformed(f"it says it stands at {record.physical_offset}")
-        except Malformed as error:
+            check_topic(record.topic)  # it becomes a folder
+        except (Malformed, BadName) as error:
             following = _next_record(file, at + 1)
             if following is None:
-                return  # the end, torn or clean
-            yield BadBytes(file.base + at, following - at, str(error))
+                yield _bad(file, at, size, error)  # the end, torn or clean
+                return
+            yield _bad(file, at, following, error)
             at = following
             continue
-        yield GoodRecord(record, length)
+        yield GoodRecord(record, length, _lacks_a_sector(record, at, at + length))
         at += length
+
+
+def _lacks_a_sector(record: StoredMessage, start: int, end: int) -> bool:
+    """Properties may hold zeros, but hardly as the last byte of a sector or of all of them."""
+    if "\0" not in record.properties_text:
+        return False
+    properties = record.properties_text.encode()
+    first = max(end - len(properties), start) // _SECTOR_SIZE + 1
+    ends = [*range(first * _SECTOR_SIZE, end, _SECTOR_SIZE), end]
+    return any(not properties[at - 1 - end] for at in ends)
+
+
+def _bad(file: LogFile, start: int, end: int, error: PeerError) -> BadBytes:
+    """A sector that is not on disk ends in zeros: no file of the log ever held anything else.
+
+    It may reach into the next record's size, whose first bytes are zeros too.
+    """
+    first = (start // _SECTOR_SIZE + 1) * _SECTOR_SIZE
+    ends = range(first, end + 4, _SECTOR_SIZE)
+    is_torn = any(not file.memory[min(at, end) - 1] for at in ends)
+    return BadBytes(file.base + start, end - start, str(error), is_torn)
 
 
 def _next_record(file: LogFile, at: int) -> int | None:

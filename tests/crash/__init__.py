@@ -1,0 +1,1 @@
+"""The store through power cuts, torn tails, flipped bits and failing disks."""

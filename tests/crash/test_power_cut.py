@@ -1,0 +1,27 @@
+"""Power cuts and kills before every step of the disk and between: nothing promised is lost.
+
+COMETMQ_CRASH_STATES says how many crash states are looked at, in all.
+"""
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from crash.histories import KINDS, run_history
+
+STATES = int(os.environ.get("COMETMQ_CRASH_STATES", "8000"))
+
+pytestmark = pytest.mark.timeout(7200)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_power_cuts_lose_nothing_promised(kind):
+    workers = os.cpu_count() or 1
+    wanted, states, seed = STATES / len(KINDS), 0, 0
+    with ProcessPoolExecutor(workers) as pool:
+        while states < wanted:
+            seeds = range(seed, seed + workers)
+            states += sum(pool.map(run_history, [kind] * workers, seeds))
+            seed += workers
+    print(f"{kind}: {states} states of {seed} histories")

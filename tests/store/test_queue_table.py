@@ -1,0 +1,92 @@
+"""Queues by topic and id: loaded when first used, listed, flushed, deleted."""
+
+import pytest
+
+from cometmq.disk import RealDisk
+from cometmq.store.queue_table import QueueTable
+
+
+class CountingDisk(RealDisk):
+    def __init__(self):
+        super().__init__()
+        self.listed = []
+
+    def names(self, folder):
+        self.listed.append(folder)
+        return super().names(folder)
+
+
+@pytest.fixture
+def opened(tmp_path):
+    def open_table(is_valid=lambda *_: True, disk=None, file_size=200):
+        return QueueTable(tmp_path / "consumequeue", file_size, disk or RealDisk(), is_valid)
+
+    return open_table
+
+
+def flush(table):
+    for queue, end, writes in table.unwritten():
+        for write in writes:
+            RealDisk().write_at(*write)
+        queue.written(end)
+
+
+def test_a_queue_is_made_once_and_kept(opened):
+    table = opened()
+    assert list(table.known()) == []
+    queue = table.get("T", 3)
+    assert table.get("T", 3) is queue
+    assert table.get("T", 4) is not queue and table.get("U", 3) is not queue
+    assert sorted(table.known()) == [("T", 3), ("T", 4), ("U", 3)]
+
+
+def test_units_go_under_topic_and_queue_id(opened, tmp_path):
+    table = opened(file_size=195)  # rounded up to whole units
+    table.get("T", 3).append(1, 2, 3)
+    table.get("%RETRY%g", 0)
+    assert [(queue is table.get("T", 3), end) for queue, end, _ in table.unwritten()] == [(True, 1)]
+    flush(table)
+    assert table.unwritten() == []
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files == [tmp_path / "consumequeue" / "T" / "3" / f"{0:020}"]
+    assert files[0].stat().st_size == 200
+
+
+def test_a_queue_is_loaded_when_it_is_first_used(opened):
+    table = opened()
+    for i in range(5):
+        table.get(f"T{i}", 0).append(i, 10, 0)
+    flush(table)
+    asked = []
+    disk = CountingDisk()
+    again = opened(lambda *place: asked.append(place) or True, disk)
+    assert disk.listed == [] and asked == []
+    assert again.get("T3", 0).end == 1
+    assert asked == [("T3", 0, 0, 3, 10)]
+    assert sorted(again.known()) == [(f"T{i}", 0) for i in range(5)]
+    assert len(asked) == 1, "nor does a list load them"
+
+
+def test_odd_names_are_no_queues(opened, tmp_path):
+    table = opened()
+    table.get("T", 0).append(0, 1, 0)
+    flush(table)
+    (tmp_path / "consumequeue" / "T" / "x").mkdir()
+    (tmp_path / "consumequeue" / "T" / "-1").mkdir()
+    (tmp_path / "consumequeue" / "stray").write_bytes(b"")
+    assert list(opened().known()) == [("T", 0)]
+
+
+def test_a_deleted_topic_is_gone_with_its_files(opened, tmp_path):
+    table = opened()
+    for topic, queue_id in (("T", 0), ("T", 1), ("U", 0)):
+        for _ in range(15):
+            table.get(topic, queue_id).append(0, 1, 0)
+    flush(table)
+    kept = table.get("U", 0)
+    table.delete_topic("T")
+    table.delete_topic("never")
+    assert table.get("U", 0) is kept
+    assert not [path for path in (tmp_path / "consumequeue" / "T").rglob("*") if path.is_file()]
+    assert table.get("T", 0).end == 0
+    assert opened().get("U", 0).end == 15
