@@ -1,12 +1,8 @@
-"""Every exception of ours, in three families: our bug, the peer's fault, the world's.
+"""Every exception of ours, by who is at fault: the peer, the world, or whoever started us.
 
 Raised deep and translated once: `remoting/dispatch.py` turns them into response codes on the
 server side, and the command line into one line of text.
 """
-
-
-class Bug(Exception):
-    """We broke our own rule."""
 
 
 class PeerError(Exception):

@@ -65,11 +65,11 @@ def truncation_in_memory_only(patch: pytest.MonkeyPatch) -> None:
 
 
 def only_the_first_file_is_synced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(flusher, "_sync_all", lambda regions: regions[0].sync())
+    patch.setattr(flusher, "sync_all", lambda regions: regions[0].sync())
 
 
 def only_the_last_file_is_synced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(flusher, "_sync_all", lambda regions: regions[-1].sync())
+    patch.setattr(flusher, "sync_all", lambda regions: regions[-1].sync())
 
 
 def checkpoint_without_the_queues(patch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def checkpoint_without_the_queues(patch: pytest.MonkeyPatch) -> None:
 
 
 def checkpoint_without_the_index(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(housekeeping, "_sync_all", lambda regions: None)
+    patch.setattr(housekeeping, "sync_all", lambda regions: None)
 
 
 def checkpoint_too_far(patch: pytest.MonkeyPatch) -> None:

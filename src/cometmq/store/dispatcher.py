@@ -10,9 +10,9 @@ from cometmq.store.index import Index
 from cometmq.store.marks import marks_of
 from cometmq.store.queue_table import QueueTable
 
-_TRANSACTION = int(MessageFlag.TRANSACTION)
+TRANSACTION = int(MessageFlag.TRANSACTION)
 # Messages that no consumer may see yet, or ever: they have no place in a queue.
-_UNQUEUED = (int(MessageFlag.PREPARED), int(MessageFlag.ROLLBACK))
+UNQUEUED = (int(MessageFlag.PREPARED), int(MessageFlag.ROLLBACK))
 
 # The code of a unit, from topic, properties text, tag code and stored time, where it is not the tag
 # code itself: the schedule topic has the time of delivery there.
@@ -42,7 +42,7 @@ class Dispatcher:
 
     def unit_of(self, message: StoredMessage) -> tuple[ConsumeQueue, int] | None:
         """Where a record's unit belongs and its code; None if it has no place in a queue."""
-        if message.sys_flag & _TRANSACTION in _UNQUEUED:
+        if message.sys_flag & TRANSACTION in UNQUEUED:
             return None
         text = message.properties_text
         code = marks_of(text).tag_code

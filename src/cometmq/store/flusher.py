@@ -54,7 +54,7 @@ class Flusher:
             while self._waiting:
                 end = self._log.end
                 regions = [file.region for file in self._log.files if self.flushed < file.end]
-                await asyncio.wrap_future(self._disk.begin(partial(_sync_all, regions)))
+                await asyncio.wrap_future(self._disk.begin(partial(sync_all, regions)))
                 self.flushed = end
                 waiting, self._waiting = self._waiting, []
                 for wanted, future in waiting:
@@ -76,7 +76,8 @@ class Flusher:
                 future.set_exception(_failed(error))
 
 
-def _sync_all(regions: list[Region]) -> None:
+def sync_all(regions: list[Region]) -> None:
+    """One after the other, on a thread."""
     for region in regions:
         region.sync()
 

@@ -11,7 +11,7 @@ from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import StoreConfig
 from cometmq.store.consume_queue import Write
 from cometmq.store.files import StoreFiles
-from cometmq.store.flusher import Flusher
+from cometmq.store.flusher import Flusher, sync_all
 from cometmq.store.index import Index
 from cometmq.store.queue_table import QueueTable
 from cometmq.store.retention import Retention
@@ -98,7 +98,7 @@ class Housekeeping:
         """A failed sync is final here too: the index is made again when the store is opened."""
         regions = self._unsynced
         try:
-            await asyncio.wrap_future(self._disk.begin(partial(_sync_all, regions)))
+            await asyncio.wrap_future(self._disk.begin(partial(sync_all, regions)))
         except OSError:
             self._index_failed = True
             raise
@@ -146,8 +146,3 @@ class Housekeeping:
 def _write_all(disk: Disk, writes: list[Write]) -> None:
     for path, offset, data, file_size in writes:
         disk.write_at(path, offset, data, file_size)
-
-
-def _sync_all(regions: list[Region]) -> None:
-    for region in regions:
-        region.sync()

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Sequence
 
 from cometmq.errors import BadState, DiskFull, StoreFailed
-from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.hosts import Host
 from cometmq.protocol.message import StoredMessage
 from cometmq.seams import Clock, Disk, Lock
@@ -19,7 +18,7 @@ from cometmq.store.by_time import earliest_ms, offset_by_time
 from cometmq.store.checkpoint import read_checkpoint, write_checkpoint
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import FlushDiskType, StoreConfig
-from cometmq.store.dispatcher import Coder, Dispatcher
+from cometmq.store.dispatcher import TRANSACTION, UNQUEUED, Coder, Dispatcher
 from cometmq.store.files import StoreFiles
 from cometmq.store.flusher import Flusher
 from cometmq.store.found import Found, Stored
@@ -29,16 +28,20 @@ from cometmq.store.marks import marks_of
 from cometmq.store.new_message import NewMessage, RecordWriter
 from cometmq.store.queue_table import QueueTable
 from cometmq.store.reader import Reader, ReadLimits, RecordFilter, TagFilter
-from cometmq.store.recovery import Recovered, Starts, recover, safe_start, starts_after_crash
+from cometmq.store.recovery import (
+    NEVER_MS,
+    Recovered,
+    Starts,
+    recover,
+    safe_start,
+    starts_after_crash,
+)
 from cometmq.store.retention import Retention
 
 log = logging.getLogger(__name__)
 
 # Told of each message: topic, queue id, the queue's new end, tag code.
 Announce = Callable[[str, int, int, int], None]
-_NEVER_MS = 2**62
-_TRANSACTION = int(MessageFlag.TRANSACTION)
-_UNQUEUED = (int(MessageFlag.PREPARED), int(MessageFlag.ROLLBACK))
 
 
 def _nobody(topic: str, queue_id: int, end: int, code: int) -> None:
@@ -133,7 +136,7 @@ class MessageStore:
         if self._index is not None:
             safe_end = checkpoint.queues_end if checkpoint.index_ms else -1
             self._index.load(unclean, safe_end, checkpoint.index_ms, log.warning)
-        starts = Starts(log=safe_start(self._log, _NEVER_MS))
+        starts = Starts(log=safe_start(self._log, NEVER_MS))
         if unclean:
             # Until the queues are whole again, no checkpoint may vouch for them.
             write_checkpoint(self._disk, self._files.checkpoint, checkpoint.of_log_alone())
@@ -141,8 +144,6 @@ class MessageStore:
             starts = starts_after_crash(self._log, checkpoint, index_end)
         dispatcher = Dispatcher(self._queues, self._index, self._coder)
         self.recovered = recover(self._log, dispatcher, starts)
-        if self._index is not None:
-            self._index.cut(self._log.end)
 
     def _lost_a_folder(self) -> bool:
         """There is a log, but not what points into it."""
@@ -175,7 +176,7 @@ class MessageStore:
         prepared = self._writer.prepare(message)
         size = prepared.size
         queue = self._queues.get(topic, message.queue_id)
-        queued = message.sys_flag & _TRANSACTION not in _UNQUEUED
+        queued = message.sys_flag & TRANSACTION not in UNQUEUED
         queue_offset = queue.end if queued else 0
         code, keys = marks_of(message.properties_text)
         try:

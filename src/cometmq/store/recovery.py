@@ -12,7 +12,7 @@ from cometmq.store.walk import BadBytes, GoodRecord, walk
 
 log = logging.getLogger(__name__)
 
-_NEVER_MS = 2**62
+NEVER_MS = 2**62
 MARGIN_MS = 3_000  # clocks step back: records this much older than the safe time are looked at too
 
 
@@ -81,7 +81,7 @@ def starts_after_crash(
     commit_log: CommitLog, checkpoint: Checkpoint, index_end: int | None
 ) -> Starts:
     """By the offsets of the checkpoint if it has them, else by its times."""
-    newest = safe_start(commit_log, _NEVER_MS)
+    newest = safe_start(commit_log, NEVER_MS)
     queues = checkpoint.queues_end
     if not commit_log.start <= queues:
         queues = safe_start(commit_log, min(checkpoint.log_ms, checkpoint.queues_ms))
