@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from cometmq import disk as disk_module
 from cometmq.disk import RealDisk
 from cometmq.errors import BadState
+
+NAMELESS = "a file without a name"
 
 
 @pytest.fixture
@@ -16,7 +19,8 @@ def steps(monkeypatch):
     taken = []
 
     def name_of(descriptor):
-        return Path(f"/proc/self/fd/{descriptor}").readlink().name
+        name = Path(f"/proc/self/fd/{descriptor}").readlink().name
+        return NAMELESS if name.endswith("(deleted)") else name
 
     def spy(name, shown):
         real = getattr(os, name)
@@ -37,6 +41,13 @@ def steps(monkeypatch):
         return real_replace(self, target)
 
     monkeypatch.setattr(Path, "replace", replace)
+    real_link = os.link
+
+    def link(source, target, **how):
+        taken.append(("link", Path(target).name))
+        return real_link(source, target, **how)
+
+    monkeypatch.setattr(os, "link", link)
     return taken
 
 
@@ -55,8 +66,8 @@ def test_a_new_folder_is_durable_in_the_one_above(tmp_path, steps):
     assert steps == [
         ("fsync", tmp_path.name),
         ("fsync", "a"),
-        ("fsync", "file.tmp"),
-        ("rename", "file"),
+        ("fsync", NAMELESS),
+        ("link", "file"),
         ("fsync", "b"),
     ]
     assert (tmp_path / "a" / "b" / "file").stat().st_blocks * 512 >= 4096, "allocated, not a hole"
@@ -69,6 +80,117 @@ def test_a_part_of_a_file_is_durable_when_written(tmp_path, steps):
     assert (tmp_path / "queue").read_bytes() == bytes(40) + b"unit" + bytes(56)
     assert disk.read_at(tmp_path / "queue", 40, 4) == b"unit"
     assert disk.read_at(tmp_path / "queue", 98, 10) == bytes(2)
+
+
+def test_new_files_are_whole_before_they_have_a_name(tmp_path, steps):
+    """A killed process leaves no file of no size: the original would refuse the store."""
+    disk = RealDisk()
+    new = [tmp_path / "queues" / name / "file" for name in ("a", "b")]
+    disk.write_all([(path, 40, b"unit", 100) for path in new])
+    assert steps[:4] == [("pwrite", NAMELESS), ("link", "file")] * 2
+    assert steps[4:6] == [("fdatasync", NAMELESS)] * 2, "as the system calls it for ever"
+    assert sorted(steps[6:]) == [
+        ("fsync", name) for name in sorted(["a", "b", "queues", tmp_path.name])
+    ]
+    for path in new:
+        assert path.read_bytes() == bytes(40) + b"unit" + bytes(56)
+        assert path.stat().st_mode & 0o133 == 0
+    steps.clear()
+    disk.write_all([(new[0], 0, b"more", 100)])
+    assert steps == [("pwrite", "file"), ("fdatasync", "file")], "its name is durable already"
+
+
+@pytest.mark.parametrize("refusal", [errno.EOPNOTSUPP, errno.EISDIR, None, "no name"])
+def test_where_no_file_can_be_without_a_name_it_has_another(tmp_path, steps, monkeypatch, refusal):
+    if refusal is None:
+        monkeypatch.setattr(disk_module, "_NAMELESS", 0)
+    real_open = os.open
+
+    def refusing(path, flags, *rest, **how):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(refusal, "no such files here")
+        return real_open(path, flags, *rest, **how)
+
+    def unlinked(source, target, **how):
+        raise OSError(errno.EPERM, "not here")
+
+    if refusal == "no name":
+        monkeypatch.setattr(os, "link", unlinked)
+    else:
+        monkeypatch.setattr(os, "open", refusing)
+    RealDisk().create(tmp_path / "log", 4096).close()
+    assert steps[-3:] == [("fsync", "log.tmp"), ("rename", "log"), ("fsync", tmp_path.name)]
+    assert steps[:-3] == ([("fsync", NAMELESS)] if refusal == "no name" else [])
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space"):
+        RealDisk().create(tmp_path / "next", 4096)
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
+def test_a_file_that_could_not_be_made_whole_can_be_made_again(tmp_path, monkeypatch):
+    """The sync of its folder failed: its name is there."""
+    disk = RealDisk()
+    with monkeypatch.context() as broken:
+        real_fsync = os.fsync
+
+        def fails(descriptor):
+            if Path(f"/proc/self/fd/{descriptor}").is_dir():
+                raise OSError(errno.EIO, "Input/output error")
+            real_fsync(descriptor)
+
+        broken.setattr(os, "fsync", fails)
+        with pytest.raises(OSError, match="Input/output"):
+            disk.create(tmp_path / "log", 4096)
+    region = disk.create(tmp_path / "log", 8192)
+    assert len(region.memory) == 8192
+    region.close()
+
+
+def test_a_sync_that_fails_among_many_is_told_when_none_is_at_work(tmp_path, monkeypatch):
+    writes = [(tmp_path / str(i) / "file", 0, b"unit", 100) for i in range(300)]
+    closed = []
+    at_work = []
+    real_close = os.close
+
+    def fails(descriptor):
+        at_work.append(descriptor)
+        if len(at_work) == 100:
+            raise OSError(errno.EIO, "Input/output error")
+
+    def close(descriptor):
+        closed.append(len(at_work))
+        real_close(descriptor)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", fails)
+        broken.setattr(os, "close", close)
+        disk = RealDisk()
+        with pytest.raises(OSError, match="Input/output"):
+            disk.write_all(writes)
+    assert set(closed) == {len(at_work)}, "no file was closed while another was synced"
+    disk.write_all(writes)  # and this syncs the folders too
+
+
+def test_the_pages_of_a_warmed_file_are_in_memory(tmp_path, steps):
+    region = RealDisk().create(tmp_path / "log", 200 * 4096)
+    steps.clear()
+    region.warm(64)
+    assert steps == [("fdatasync", "log")] * 4, "three times 64 pages, and the rest"
+    assert not bytes(region.memory).strip(b"\0")
+    region.close()
+
+
+def test_what_is_rewritten_stays_as_it_was(tmp_path):
+    region = RealDisk().create(tmp_path / "log", 3 * 4096)
+    region.memory[:] = content = os.urandom(3 * 4096)
+    for start, end in ((0, 3 * 4096), (100, 101), (4095, 4097), (5000, 5000)):
+        region.rewrite(start, end)
+        assert region.memory == content
+    region.close()
 
 
 def test_mode_and_link_of_a_replaced_file_stay(tmp_path):

@@ -1,9 +1,13 @@
 """Log lines."""
 
+import json
 import logging
 import sys
 
-from cometmq.logs import OneLine
+import pytest
+
+from cometmq.errors import BadSetting
+from cometmq.logs import OneLine, start_logging
 
 
 def formatted(message, *arguments, exc_info=None):
@@ -25,3 +29,51 @@ def test_a_traceback_keeps_its_lines_and_escapes_the_rest():
     assert "\x1b" not in text
     assert all(line.startswith("    ") for line in text.splitlines()[1:])
     assert "ValueError" in text
+
+
+@pytest.fixture
+def root_logger():
+    """As it was, afterwards."""
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield root
+    for handler in set(root.handlers) - set(before):
+        handler.close()
+    root.handlers[:] = before
+    root.setLevel(level)
+    for name in ("cometmq.store", "cometmq.remoting"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+def test_parts_have_levels_of_their_own(root_logger, tmp_path):
+    file = tmp_path / "log"
+    start_logging("warning,store=debug, remoting=error", file=file)
+    for name, level in (("broker", "info"), ("store", "debug"), ("remoting", "warning")):
+        getattr(logging.getLogger(f"cometmq.{name}"), level)("from %s", name)
+    assert [line.split(": ")[-1] for line in file.read_text().splitlines()] == ["from store"]
+
+
+def test_a_log_for_machines(root_logger, tmp_path):
+    file = tmp_path / "log"
+    start_logging(file=file, as_json=True)
+    try:
+        raise ValueError("bad")
+    except ValueError:
+        logging.getLogger("cometmq.broker").exception("topic %s", "a\nb")
+    (line,) = file.read_text().splitlines()
+    event = json.loads(line)
+    assert (event["level"], event["logger"], event["message"]) == (
+        "error", "cometmq.broker", "topic a\nb",
+    )  # fmt: skip
+    assert "ValueError: bad" in event["traceback"]
+
+
+@pytest.mark.parametrize("levels", ["loud", "info,store", "info,store=", ""])
+def test_what_is_no_level(root_logger, levels):
+    with pytest.raises(BadSetting, match="--log-level"):
+        start_logging(levels)
+
+
+def test_a_log_file_that_cannot_be(root_logger, tmp_path):
+    with pytest.raises(BadSetting, match="--log-file"):
+        start_logging(file=tmp_path / "missing" / "log")

@@ -4,17 +4,29 @@ import errno
 import fcntl
 import mmap
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from cometmq.errors import BadState
+from cometmq.errors import BadState, InUse
 
 T = TypeVar("T")
 
+_OPEN_MAX = 256  # files that `write_all` has open
+_SYNCS_MAX = 32  # of them that are synced side by side: the disk serves those that wait by one
 _THREADS_MAX = 4  # flushes of log, queues and index, and the making of a file, side by side
+_PAGE_SIZE = mmap.PAGESIZE
+_TOUCHED_PAGES_MAX = 64  # at a time: the interpreter lock is held meanwhile
+
+# How a file without a name is opened, which gets one once it is complete; 0 where there are none.
+_NAMELESS: int = getattr(os, "O_TMPFILE", 0)
+# What is said where they are not known, by a file system or a sandbox, or cannot get a name.
+_KNOWS_NO_NAMELESS = (
+    errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EXDEV, errno.EPERM,
+    errno.ENOSYS,
+)  # fmt: skip
 
 
 class RealRegion:
@@ -27,8 +39,48 @@ class RealRegion:
         self.memory = memoryview(self._map)
 
     def find(self, pattern: bytes, start: int) -> int:
-        """By the map's own search, at memory speed."""
-        return self._map.find(pattern, start)
+        """By the map's own search, at memory speed, and not in what was never written."""
+        assert pattern[:1] != b"\0" != pattern[-1:], "it cannot reach into what was never written"
+        for begin, end in self.used(start):
+            found = self._map.find(pattern, begin, end)
+            if found >= 0:
+                return found
+        return -1
+
+    def used(self, start: int) -> list[tuple[int, int]]:
+        """As the file system knows it: to read a gigabyte that was never written takes seconds.
+
+        Not one by one: a read at the end of a stretch, by reading ahead, makes it longer.
+        """
+        stretches = []
+        while start < len(self._map):
+            try:
+                begin = os.lseek(self._descriptor, start, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                break  # nothing more
+            start = os.lseek(self._descriptor, begin, os.SEEK_HOLE)
+            stretches.append((begin, start))
+        return stretches
+
+    def warm(self, pages_a_sync: int) -> None:
+        """One byte of each page, a few pages at a time."""
+        step = _TOUCHED_PAGES_MAX * _PAGE_SIZE
+        unsynced = 0
+        for start in range(0, len(self.memory), step):
+            pages = self.memory[start : start + step : _PAGE_SIZE]
+            pages[:] = bytes(len(pages))
+            unsynced += len(pages)
+            if unsynced >= pages_a_sync:
+                self.sync()
+                unsynced = 0
+        self.sync()
+
+    def rewrite(self, start: int, end: int) -> None:
+        """One byte of each page: the kernel does not look whether it is another one."""
+        pages = self.memory[start - start % _PAGE_SIZE : end : _PAGE_SIZE]
+        pages[:] = bytes(pages)
 
     def sync(self) -> None:
         """By fdatasync: `mmap.flush` would hold the interpreter lock."""
@@ -56,6 +108,8 @@ class RealDisk:
 
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
+        self._syncers: ThreadPoolExecutor | None = None
+        self._unsynced_folders: set[Path] = set()  # a failed `write_all` leaves some to the next
 
     def read(self, path: Path) -> bytes:
         """The content of a file."""
@@ -70,9 +124,15 @@ class RealDisk:
             _write_all(descriptor, content, 0)
 
     def create(self, path: Path, size: int) -> RealRegion:
-        """Temp file, allocated so that a full disk is told now and not by a signal later."""
-        with _new_file(path) as descriptor:
+        """Without a name until it is allocated: a full disk is told now, and by no signal later."""
+
+        def allocate(descriptor: int) -> None:
             os.posix_fallocate(descriptor, 0, size)
+            os.fsync(descriptor)
+
+        _make_folder(path.parent)
+        os.close(_made(path, allocate))
+        _sync_folder(path.parent)
         return self.map(path, size)
 
     def map(self, path: Path, size: int) -> RealRegion:
@@ -103,13 +163,75 @@ class RealDisk:
     def write_at(self, path: Path, offset: int, data: bytes, file_size: int) -> None:
         """A full disk is an OSError here, where a mapped hole would be a signal."""
         if not path.exists():
-            with _new_file(path) as descriptor:
-                os.ftruncate(descriptor, file_size)
+            _make_folder(path.parent)
+            os.close(_made(path, lambda descriptor: os.ftruncate(descriptor, file_size)))
+            _sync_folder(path.parent)
         with _opened(path, os.O_WRONLY) as descriptor:
             if os.fstat(descriptor).st_size < file_size:  # a crash came before it was whole
                 os.ftruncate(descriptor, file_size)
             _write_all(descriptor, data, offset)
             os.fdatasync(descriptor)
+
+    def write_all(self, writes: Sequence[tuple[Path, int, bytes, int]]) -> None:
+        """Everything of a batch is written before anything is synced, and then side by side.
+
+        The first sync then takes the names and sizes of all along, and the disk joins the others.
+        """
+        for start in range(0, len(writes), _OPEN_MAX):
+            with ExitStack() as opened:
+                descriptors = []
+                for write in writes[start : start + _OPEN_MAX]:
+                    descriptors.append(self._written(*write))
+                    opened.callback(os.close, descriptors[-1])
+                self._sync_side_by_side(os.fdatasync, descriptors)
+        folders = list(self._unsynced_folders)
+        self._sync_side_by_side(_sync_folder, folders)
+        self._unsynced_folders.difference_update(folders)
+
+    def _sync_side_by_side(self, sync: Callable[[T], None], things: list[T]) -> None:
+        """Each thread its share; when this returns, or fails, none is at work any more."""
+        if self._syncers is None:
+            self._syncers = ThreadPoolExecutor(_SYNCS_MAX, thread_name_prefix="sync")
+
+        def sync_each(share: list[T]) -> None:
+            for thing in share:
+                sync(thing)
+
+        shares = [things[first::_SYNCS_MAX] for first in range(min(_SYNCS_MAX, len(things)))]
+        syncs = [self._syncers.submit(sync_each, share) for share in shares]
+        wait(syncs)
+        for one in syncs:
+            one.result()
+
+    def _written(self, path: Path, offset: int, data: bytes, file_size: int) -> int:
+        """The file, open, to be synced."""
+
+        def write(descriptor: int) -> None:
+            if os.fstat(descriptor).st_size < file_size:
+                os.ftruncate(descriptor, file_size)
+            _write_all(descriptor, data, offset)
+
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            self._note_new(path)
+            return _made(path, write)
+        try:
+            write(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _note_new(self, path: Path) -> None:
+        """Make the folders of a new file; those that get a new name are to be synced."""
+        folder = path.parent
+        if folder in self._unsynced_folders:
+            return
+        if not folder.is_dir():
+            self._note_new(folder)
+            folder.mkdir(exist_ok=True)
+        self._unsynced_folders.add(folder)
 
     def delete(self, path: Path) -> None:
         """Unlink, fsync of the folder."""
@@ -123,11 +245,14 @@ class RealDisk:
 
     def used_ratio(self, folder: Path) -> float:
         """As df counts: blocks that only root may use count as used."""
-        while not folder.exists():  # it will be made there
-            folder = folder.parent
-        stat = os.statvfs(folder)
+        stat = _file_system_of(folder)
         used = stat.f_blocks - stat.f_bfree
         return used / (used + stat.f_bavail) if used + stat.f_bavail else 1.0
+
+    def capacity(self, folder: Path) -> tuple[int, int]:
+        """Free is what others than root may use."""
+        stat = _file_system_of(folder)
+        return stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize
 
     def lock(self, path: Path) -> RealLock:
         """By flock."""
@@ -139,7 +264,7 @@ class RealDisk:
             os.close(descriptor)
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 raise
-            raise BadState(f"{path} is held: another process uses this store") from error
+            raise InUse(f"{path} is held: another process uses this store") from error
         return RealLock(descriptor)
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
@@ -162,7 +287,7 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 def _new_file(path: Path) -> Iterator[int]:
     """A file under another name, which takes its own once it is complete and durable."""
     _make_folder(path.parent)
-    temp = path.with_name(path.name + ".tmp")
+    temp = _temp_of(path)
     try:
         with _opened(temp, os.O_RDWR | os.O_CREAT | os.O_TRUNC) as descriptor:
             yield descriptor
@@ -175,11 +300,79 @@ def _new_file(path: Path) -> Iterator[int]:
     _sync_folder(path.parent)
 
 
+def _made(path: Path, fill: Callable[[int], None]) -> int:
+    """A new file, open, that gets its name after `fill`: a killed process leaves no half of one.
+
+    Nor one of another name, where the file system knows files without: the original refuses a
+    store in which a file of log or queues has another size, or a name that is no number.
+    """
+    descriptor = _made_nameless(path, fill) if _NAMELESS else None
+    return _made_by_temp(path, fill) if descriptor is None else descriptor
+
+
+def _made_nameless(path: Path, fill: Callable[[int], None]) -> int | None:
+    """None where there are no files without a name, or they cannot get one."""
+    try:
+        descriptor = os.open(path.parent, _NAMELESS | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if error.errno not in _KNOWS_NO_NAMELESS:
+            raise
+        return None
+    try:
+        fill(descriptor)
+        is_named = _give_name(descriptor, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    if not is_named:
+        os.close(descriptor)
+    return descriptor if is_named else None
+
+
+def _give_name(descriptor: int, path: Path) -> bool:
+    source = f"/proc/self/fd/{descriptor}"
+    try:  # without a folder, os.link would make a link to the link that `source` is
+        os.link(source, path, src_dir_fd=descriptor)
+    except FileExistsError:  # its folder could not be synced, and it was never in use
+        path.unlink()
+        return _give_name(descriptor, path)
+    except OSError as error:
+        if error.errno not in _KNOWS_NO_NAMELESS:
+            raise
+        return False
+    return True
+
+
+def _made_by_temp(path: Path, fill: Callable[[int], None]) -> int:
+    temp = _temp_of(path)
+    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    descriptor = os.open(temp, flags, 0o644)
+    try:
+        fill(descriptor)
+        temp.replace(path)
+    except BaseException:
+        os.close(descriptor)
+        with suppress(OSError):  # the first error is the one to tell
+            temp.unlink(missing_ok=True)
+        raise
+    return descriptor
+
+
+def _temp_of(path: Path) -> Path:
+    return path.with_name(path.name + ".tmp")
+
+
 def _write_all(descriptor: int, data: bytes, offset: int) -> None:
     view = memoryview(data)
     while view:
         written = os.pwrite(descriptor, view, offset)
         view, offset = view[written:], offset + written
+
+
+def _file_system_of(folder: Path) -> os.statvfs_result:
+    while not folder.exists():  # it will be made there
+        folder = folder.parent
+    return os.statvfs(folder)
 
 
 def _make_folder(folder: Path) -> None:

@@ -4,6 +4,8 @@ Raised deep and translated once: `remoting/dispatch.py` turns them into response
 server side, and the command line into one line of text.
 """
 
+from collections.abc import Sequence
+
 
 class PeerError(Exception):
     """The other side sent something wrong, or declined."""
@@ -27,6 +29,10 @@ class BadHeader(PeerError):
 
 class BadName(PeerError):
     """A topic or group name that breaks the naming rules."""
+
+
+class BadExpression(PeerError):
+    """A filter that is no expression of its language: says what is wrong, and where."""
 
 
 class TooLarge(PeerError):
@@ -57,6 +63,10 @@ class BadState(WorldError):
     """A file of ours cannot be read back."""
 
 
+class InUse(BadState):
+    """Files that another process holds."""
+
+
 class NotInstalled(WorldError):
     """An optional package that is needed now is not there."""
 
@@ -69,9 +79,57 @@ class DiskFull(WorldError):
     """No room for another file; the store takes messages again once there is."""
 
 
+class BeingDeleted(WorldError):
+    """A topic that takes messages again, as a new one, once all of the old one is gone."""
+
+
 class BadSetting(UserError):
     """A setting that is unknown, of the wrong type or out of range."""
 
 
-class CannotListen(UserError):
+class BadPlace(UserError):
+    """What was chosen is taken, or of no use to us: `setting` chooses another."""
+
+    def __init__(self, what: str, setting: str) -> None:
+        super().__init__(f"{what}; choose another with {setting}")
+        self.what = what
+        self.setting = setting
+
+
+class CannotListen(BadPlace):
     """The address to listen on is taken, or not ours."""
+
+
+class CannotKeep(BadPlace):
+    """The folder for our files is another process's, or cannot be written to."""
+
+
+# Of a client alone
+
+
+class BadMessage(UserError):
+    """A message that cannot be sent as it is: says what to change."""
+
+
+class NoRoute(WorldError):
+    """No broker is known that serves the topic."""
+
+
+class PartlySent(WorldError):
+    """The first parts of a batch are stored, with these results; why the rest is not is its cause.
+
+    Its `unsent` are the messages of the parts that came later, the failed one's first.
+    """
+
+    def __init__(self, text: str, results: Sequence[object], unsent: Sequence[object]) -> None:
+        super().__init__(text)
+        self.results = results
+        self.unsent = unsent
+
+
+class InProgress(WorldError):
+    """Another consumer works on the same business key: try again later."""
+
+
+class Closed(UserError):
+    """A client that is closed, or was made in the process that this one was forked from."""

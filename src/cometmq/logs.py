@@ -1,13 +1,21 @@
-"""Logging of a process: one line an event, to stderr, and no raw control characters in it.
+"""Logging of a process: one line an event, to stderr or a file, no raw control characters in it.
 
 A topic name or a remark may come from anybody: what would forge a line or move a terminal's
 cursor is shown escaped.
 """
 
+import json
 import logging
 import re
 import sys
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 
+from cometmq.errors import BadSetting
+
+_FILE_SIZE_MAX = 64 << 20
+_FILES_KEPT = 5
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -32,8 +40,48 @@ def _escaped(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
 
 
-def start_logging(level: str = "INFO") -> None:
-    """To stderr, from now on."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(OneLine())
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+class JsonLines(logging.Formatter):
+    """One JSON object a line, for machines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        event = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{record.msecs:03.0f}",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            event["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(event)
+
+
+def start_logging(levels: str = "info", *, file: Path | None = None, as_json: bool = False) -> None:
+    """From now on, to stderr, or to a file that is rotated at 64 MiB.
+
+    `levels` is a level, and after it others for parts: `info,store=debug,remoting=warning`.
+    """
+    try:
+        handler = (
+            logging.StreamHandler(sys.stderr)
+            if file is None
+            else RotatingFileHandler(file, maxBytes=_FILE_SIZE_MAX, backupCount=_FILES_KEPT)
+        )
+    except OSError as error:
+        raise BadSetting(f"--log-file {file}: {error.strerror}") from error
+    handler.setFormatter(JsonLines() if as_json else OneLine())
+    first, *rest = levels.split(",")
+    logging.basicConfig(level=_level(first), handlers=[handler], force=True)
+    for part in rest:
+        name, _, level = part.partition("=")
+        logging.getLogger(f"cometmq.{name.strip()}").setLevel(_level(level))
+
+
+def _level(text: str) -> str:
+    level = text.strip().upper()
+    if level not in _LEVELS:
+        raise BadSetting(
+            f"--log-level: {text!r} is none; use one of {', '.join(_LEVELS).lower()},"
+            " and after it for parts: info,store=debug"
+        )
+    return level

@@ -7,7 +7,7 @@ cut the power, jump the clock and drop the wire.
 import asyncio
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from ssl import SSLContext
@@ -48,6 +48,18 @@ class Region(Protocol):
     def find(self, pattern: bytes, start: int) -> int:
         """Where the pattern next stands; -1 if nowhere."""
 
+    def used(self, start: int) -> list[tuple[int, int]]:
+        """Stretches from `start` on, begin and end, outside of which there are only zeros."""
+
+    def warm(self, pages_a_sync: int) -> None:
+        """Have every page of a new file in memory, syncing after so many: no put waits for one."""
+
+    def rewrite(self, start: int, end: int) -> None:
+        """Write what stands there once more, so that the next sync covers it.
+
+        After a sync that failed, a kernel may take for written what never reached the disk.
+        """
+
     def sync(self) -> None:
         """Return when what was written before the call survives a power cut; OSError if not."""
 
@@ -82,6 +94,9 @@ class Disk(Protocol):
     def write_at(self, path: Path, offset: int, data: bytes, file_size: int) -> None:
         """Write a part of a file, made with holes and this size if need be, and make it durable."""
 
+    def write_all(self, writes: Sequence[tuple[Path, int, bytes, int]]) -> None:
+        """As `write_at` of each: all are durable when it returns; on OSError some may be."""
+
     def delete(self, path: Path) -> None:
         """Remove a file for good; one that is not there is no error."""
 
@@ -91,8 +106,11 @@ class Disk(Protocol):
     def used_ratio(self, folder: Path) -> float:
         """How full the file system is that holds the folder: 0 to 1."""
 
+    def capacity(self, folder: Path) -> tuple[int, int]:
+        """Bytes in all and bytes free of that file system."""
+
     def lock(self, path: Path) -> "Lock":
-        """Hold a lock file for this process alone; BadState if another holds it."""
+        """Hold a lock file for this process alone; InUse if another holds it."""
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
         """Start something that blocks, on a thread; the loop awaits it with `wrap_future`."""

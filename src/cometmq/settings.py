@@ -5,9 +5,9 @@ nobody knows is refused with the nearest known one: in the original a typing err
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import TypeVar, dataclass_transform
+from typing import TypeVar, cast, dataclass_transform
 
 import msgspec
 
@@ -27,23 +27,48 @@ S = TypeVar("S", bound=Settings)
 
 SECRET = frozenset({"tls.server.keyPassword"})  # never shown, in no log, reply or listing
 
-# Keys of the original that mean nothing here: there are no thread pools and no native selectors.
+# Keys of the original that mean nothing here: there are no thread pools, no native selectors, no
+# direct memory, and one loop that needs no lock. Taken, and named once in the log.
 MEANINGLESS = frozenset(
     {
-        "serverWorkerThreads",
-        "serverCallbackExecutorThreads",
-        "serverSelectorThreads",
-        "serverSocketSndBufSize",
-        "serverSocketRcvBufSize",
-        "serverPooledByteBufAllocatorEnable",
-        "useEpollNativeSelector",
-        "writeBufferHighWaterMark",
-        "writeBufferLowWaterMark",
-        "serverNettyWorkerGroupEnable",
-        "rocketmqHome",
-        "configBlackList",
+        "serverWorkerThreads", "serverCallbackExecutorThreads", "serverSelectorThreads",
+        "serverSocketSndBufSize", "serverSocketRcvBufSize", "serverPooledByteBufAllocatorEnable",
+        "useEpollNativeSelector", "writeBufferHighWaterMark", "writeBufferLowWaterMark",
+        "serverNettyWorkerGroupEnable", "rocketmqHome", "configBlackList", "clientWorkerThreads",
+        "clientCallbackExecutorThreads", "clientOnewaySemaphoreValue",
+        "clientAsyncSemaphoreValue", "connectTimeoutMillis", "channelNotActiveInterval",
+        "clientChannelMaxIdleTimeSeconds", "clientSocketSndBufSize", "clientSocketRcvBufSize",
+        "clientPooledByteBufAllocatorEnable", "clientCloseSocketIfTimeout", "useTLS",
+        "messageStorePlugIn", "sendMessageThreadPoolNums", "putMessageFutureThreadPoolNums",
+        "pullMessageThreadPoolNums", "processReplyMessageThreadPoolNums",
+        "queryMessageThreadPoolNums", "adminBrokerThreadPoolNums", "clientManageThreadPoolNums",
+        "consumerManageThreadPoolNums", "heartbeatThreadPoolNums", "endTransactionThreadPoolNums",
+        "putThreadPoolQueueCapacity", "flushConsumerOffsetHistoryInterval",
+        "fetchNamesrvAddrByAddressServer", "filterServerNums", "highSpeedMode",
+        "commercialEnable", "commercialTimerCount", "commercialTransCount", "commercialBigCount",
+        "commercialBaseCount", "transferMsgByHeap", "maxDelayTime", "enableDetailStat",
+        "autoDeleteUnusedStats", "isolateLogEnable", "storePathDLedgerCommitLog",
+        "readOnlyCommitLogStorePaths", "commitIntervalCommitLog",
+        "useReentrantLockWhenPutMessage", "flushCommitLogTimed", "deleteCommitLogFilesInterval",
+        "deleteConsumeQueueFilesInterval", "destroyMapedFileIntervalForcibly",
+        "redeleteHangedFileInterval", "putMsgIndexHightWater", "checkCRCOnRecover",
+        "commitCommitLogLeastPages", "flushConsumeQueueLeastPages",
+        "commitCommitLogThoroughInterval",
+        "flushConsumeQueueThoroughInterval", "maxMsgsNumBatch", "messageIndexSafe",
+        "haListenPort", "haSendHeartbeatInterval", "haHousekeepingInterval",
+        "haTransferBatchSize", "haMasterAddress", "haSlaveFallbehindMax", "slaveTimeout",
+        "offsetCheckInSlave", "debugLockEnable", "duplicationEnable", "diskFallRecorded",
+        "osPageCacheBusyTimeOutMills", "transientStorePoolEnable", "transientStorePoolSize",
+        "fastFailIfNoBufferInStorePool", "enableDLegerCommitLog", "dLegerGroup", "dLegerPeers",
+        "dLegerSelfId", "preferredLeaderId", "isEnableBatchPush", "enableScheduleMessageStats",
+        "enableLmq", "enableMultiDispatch", "maxLmqConsumeQueueNum", "enableScheduleAsyncDeliver",
+        "scheduleAsyncDeliverMaxPendingLimit", "scheduleAsyncDeliverMaxResendNum2Blocked",
+        # Nothing waits in a queue but sends; and the bloom filter knows its own size, as there.
+        "bitMapLengthConsumeQueueExt", "disableConsumeIfConsumerReadSlowly",
+        "consumerFallbehindThreshold", "waitTimeMillsInPullQueue",
+        "waitTimeMillsInHeartbeatQueue", "waitTimeMillsInTransactionQueue",
     }
-)
+)  # fmt: skip
 
 
 def parse_pairs(pairs: list[str]) -> dict[str, str]:
@@ -67,19 +92,35 @@ def parse_file(content: bytes, name: str) -> dict[str, str]:
 
 def build(shape: type[S], values: Mapping[str, str], *, base: S | None = None) -> S:
     """Settings with these values over the defaults, or over `base`; BadSetting names the key."""
-    known = set(shape.__struct_encode_fields__)
+    (built,) = build_all((shape,), values, base=() if base is None else (base,))
+    return cast(S, built)
+
+
+def build_all(
+    shapes: Sequence[type[Settings]], values: Mapping[str, str], *, base: Sequence[Settings] = ()
+) -> tuple[Settings, ...]:
+    """As `build`, for several kinds of settings that share one file."""
+    known = {key for shape in shapes for key in shape.__struct_encode_fields__}
     unknown = sorted(values.keys() - known - MEANINGLESS)
     if unknown:
         raise BadSetting(f"unknown setting {unknown[0]}{_hint(unknown[0], known)}")
     ignored = sorted(values.keys() & (MEANINGLESS - known))
     if ignored:
         log.info("settings without a meaning here: %s", ", ".join(ignored))
-    texts = as_texts(base) if base is not None else {}
-    texts |= {key: value for key, value in values.items() if key in known}
+    texts = {key: text for each in base for key, text in as_texts(each).items()} | dict(values)
     try:
-        return msgspec.convert(texts, shape, strict=False)
+        return tuple(msgspec.convert(texts, shape, strict=False) for shape in shapes)
     except msgspec.ValidationError as error:
-        raise BadSetting(f"bad setting: {error}") from error
+        raise BadSetting(_told(str(error), texts)) from error
+
+
+def _told(problem: str, texts: Mapping[str, str]) -> str:
+    """With the setting first: the converter names it last, as a path."""
+    what, _, path = problem.rpartition(" - at `$.")
+    key = path.removesuffix("`")
+    if key not in texts or key in SECRET:
+        return f"bad setting: {problem}"
+    return f"{key}={texts[key]}: {what[0].lower()}{what[1:]}"
 
 
 def _hint(key: str, known: set[str]) -> str:
@@ -97,7 +138,7 @@ def as_texts(settings: Settings) -> dict[str, str]:
     }
 
 
-def as_properties(settings: Settings) -> str:
+def as_properties(*settings: Settings) -> str:
     """The text that getNamesrvConfig and getBrokerConfig show: all but the secrets."""
-    texts = as_texts(settings)
+    texts = {key: text for each in settings for key, text in as_texts(each).items()}
     return format_properties({key: texts[key] for key in texts.keys() - SECRET})

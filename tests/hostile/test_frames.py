@@ -136,7 +136,7 @@ def server(tmp_path_factory: Any) -> Iterator[NameServerProcess]:
 
 @on_asyncio
 async def test_every_bad_frame_is_answered_or_ends_its_connection(server):
-    async with healthy(server.address) as client:
+    async with healthy(server) as client:
         before, files, memory = await client.state(), server.file_count(), server.rss()
         for name, (sent, outcome) in ATTACKS.items():
             async with raw_peer(server.port) as peer:
@@ -159,7 +159,7 @@ async def test_every_bad_frame_is_answered_or_ends_its_connection(server):
 
 @on_asyncio
 async def test_good_frames_before_a_bad_one_are_answered(server):
-    async with healthy(server.address), raw_peer(server.port) as peer:
+    async with healthy(server), raw_peer(server.port) as peer:
         good = json_frame(105, fields_of(topic="Healthy"))
         await peer.send(good + good + b"\xff" * 20 + good)
         for _ in range(2):
@@ -175,7 +175,7 @@ async def test_a_register_body_cut_anywhere_changes_nothing(server):
     told = RegisterBroker(
         filter_server_list=["f"], topics=TopicConfigTable(topic_config_table=topics)
     )
-    async with healthy(server.address) as client, raw_peer(server.port) as peer:
+    async with healthy(server) as client, raw_peer(server.port) as peer:
         before = await client.state()
         for compressed in (False, True):
             body = encode_register(told, compressed=compressed)
@@ -208,7 +208,7 @@ def test_the_table_is_the_one_of_the_server():
 async def test_every_code_answers_whatever_its_fields_and_body_are(tmp_path):
     chance = random.Random(20)
     with name_server_process(tmp_path) as server:
-        async with healthy(server.address) as client, raw_peer(server.port) as peer:
+        async with healthy(server) as client, raw_peer(server.port) as peer:
             for number in range(4000):
                 names = chance.sample(FIELDS, chance.randrange(len(FIELDS) + 1))
                 fields = b",".join(b'"%b":%b' % (n.encode(), chance.choice(VALUES)) for n in names)
@@ -253,7 +253,7 @@ async def test_refused_requests_change_nothing(server):
         "topic": b'"Healthy"',
         "cluster": b'"c"',
     }
-    async with healthy(server.address) as client, raw_peer(server.port) as peer:
+    async with healthy(server) as client, raw_peer(server.port) as peer:
         before = await client.state()
         for code, names in asking.items():
             for bad in names:
@@ -279,7 +279,7 @@ async def test_refused_requests_change_nothing(server):
 async def test_control_characters_do_not_reach_the_log_raw(tmp_path):
     evil = "\\r\\n2026-01-01 00:00:00.000 ERROR forged: line\\u001b[2J\\u0007\\u009b\\u2028\\u0000"
     with name_server_process(tmp_path, log_level="debug") as server:
-        async with healthy(server.address) as client, raw_peer(server.port) as peer:
+        async with healthy(server) as client, raw_peer(server.port) as peer:
             for code in CODES:
                 fields = fields_of(**{name: evil for name in FIELDS if name not in NOT_TEXT})
                 fields = fields[:-1] + b',"brokerId":"0"}'

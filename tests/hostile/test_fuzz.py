@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 from cometmq.errors import PeerError
-from cometmq.namesrv.config import NamesrvConfig
+from cometmq.live_settings import LiveSettings
+from cometmq.namesrv.config import CHANGEABLE, NamesrvConfig
 from cometmq.namesrv.handlers import build_routes
 from cometmq.namesrv.kv_table import KvTable
-from cometmq.namesrv.live_config import LiveConfig
 from cometmq.namesrv.route_table import RouteTable
 from cometmq.protocol.bodies.register import RegisterBroker, encode_register
 from cometmq.protocol.bodies.tables import TopicConfig, TopicConfigTable
@@ -37,6 +37,8 @@ from cometmq.remoting.dispatch import FAILED, Call, Dispatcher, Reply
 from cometmq.remoting.lanes import Lanes
 from cometmq.testing.clock import ManualClock
 from hostile.rig import BODIES, CODES, FIELDS, VALUES, json_frame
+
+pytestmark = pytest.mark.timeout(1800)  # a minute and more of computing, on a quick machine
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SEED = int(os.environ.get("COMETMQ_FUZZ_SEED", "4097"))
@@ -258,7 +260,8 @@ def server() -> Dispatcher:
     """A name server without sockets or files."""
     config = NamesrvConfig(kv_config_path="kv", config_store_path="config")
     disk = FakeDisk()
-    kv, live = KvTable(disk, Path("kv")), LiveConfig(config, disk)
+    kv = KvTable(disk, Path("kv"))
+    live = LiveSettings((config,), CHANGEABLE, Path("config"), disk)
     return Dispatcher(build_routes(RouteTable(), kv, live, ManualClock()), Lanes(10))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec import inspect
 
-from cometmq.protocol.batch import BatchEntry
+from batch_entries import BatchEntry
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.codes import LANGUAGES
 from cometmq.protocol.command import NO_FIELDS, Codec, Command

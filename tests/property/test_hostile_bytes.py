@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batch_entries import unpack_batch
 from cometmq.errors import BadHeader, Malformed, PeerError, TooLarge
-from cometmq.protocol.batch import unpack_batch
 from cometmq.protocol.bodies.heartbeat import decode_heartbeat
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.bodies.register import decode_register
@@ -25,6 +25,7 @@ from cometmq.protocol.message_id import OffsetId, UniqueKey
 from cometmq.protocol.properties import decode_properties
 from property.strategies import SPITEFUL, mutants
 from protocol.golden import BODIES, HEADERS, bytes_of, entries
+from searches import examples
 
 EXPECTED = (Malformed, TooLarge, BadHeader)
 FRAMES = [bytes_of(entry) for entry in entries("frames") + entries("captures")]
@@ -87,7 +88,7 @@ def test_ext_fields(data):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_bodies(shape):
-    @settings(max_examples=max(settings.default.max_examples // 4, 1))
+    @settings(max_examples=examples(25))
     @given(mutants(TEXTS) | noise)
     def check(data):
         refused(loads, data, shape)

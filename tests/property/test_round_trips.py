@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cometmq.protocol.batch import pack_batch, unpack_batch
+from batch_entries import pack_batch, unpack_batch
 from cometmq.protocol.bodies.heartbeat import Heartbeat, decode_heartbeat
 from cometmq.protocol.bodies.register import RegisterBroker, decode_register, encode_register
 from cometmq.protocol.bodies.tables import TopicConfig, TopicConfigTable
@@ -56,8 +56,9 @@ from property.strategies import (
     texts,
 )
 from protocol.golden import BODIES, HEADERS
+from searches import examples
 
-few = settings(max_examples=max(settings.default.max_examples // 4, 1))  # there are many structs
+few = settings(max_examples=examples(25))  # there are many structs
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 

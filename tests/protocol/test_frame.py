@@ -7,7 +7,8 @@ import pytest
 
 from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.command import NO_FIELDS, Codec, Command, response_to
-from cometmq.protocol.frame import FrameDecoder, encode_frame, encode_head, reply_head
+from cometmq.protocol.flags import CommandFlag
+from cometmq.protocol.frame import FrameDecoder, encode_frame, encode_head, reply_head, reply_heads
 from cometmq.protocol.limits import FRAME_SIZE_MAX, HEADER_SIZE_MAX
 from protocol.golden import bytes_of, each, entries
 
@@ -61,6 +62,15 @@ def test_the_fast_reply_is_the_plain_one(codec, remark, fields):
     assert reply_head(request, 17, fields, remark, 1000) == encode_head(response, 1000)
 
 
+def test_replies_of_several_are_those_of_each():
+    requests = [Command(code=310, opaque=n, codec=Codec(n % 2)) for n in range(4)]
+    requests[1].flag = requests[2].flag = CommandFlag.ONEWAY.value
+    fields = [b'{"msgId":"%d"}' % n for n in range(4)]
+    assert reply_heads(requests, 11, fields) == [
+        reply_head(requests[n], 11, msgspec.Raw(fields[n]), None, 0) for n in (0, 3)
+    ]
+
+
 def test_a_reply_over_the_limit_is_refused_in_both_codecs():
     for codec in Codec:
         with pytest.raises(TooLarge):
@@ -94,6 +104,19 @@ def test_good_commands_come_before_the_error():
     assert next(found).code == 106
     with pytest.raises(Malformed):
         next(found)
+
+
+@pytest.mark.parametrize("count", [31, 32, 33, 64, 100])
+@pytest.mark.parametrize("end", [b"", b"\x00\x00", b"\xff" * 8])
+def test_many_commands_come_in_order_and_all_of_them_before_an_error(count, end):
+    """They are decoded by the handful."""
+    decoder = FrameDecoder()
+    sent = b"".join(encode_frame(Command(code=106, opaque=n)) for n in range(count))
+    found = decoder.feed(sent + end)
+    assert [next(found).opaque for _ in range(count)] == list(range(count))
+    with pytest.raises(Malformed if len(end) == 8 else StopIteration):
+        next(found)
+    assert decoder.pending_size == (len(end) if len(end) < 8 else 0)
 
 
 @pytest.mark.parametrize(

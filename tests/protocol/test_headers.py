@@ -15,7 +15,13 @@ from cometmq.protocol.headers.base import (
 from cometmq.protocol.headers.client import UnregisterClientHeader
 from cometmq.protocol.headers.namesrv import RouteHeader
 from cometmq.protocol.headers.query import QueryConsumeQueueHeader
-from cometmq.protocol.headers.send import SendBackHeader, SendHeader, SendHeaderV2
+from cometmq.protocol.headers.send import (
+    SendBackHeader,
+    SendHeader,
+    SendHeaderV2,
+    TracedReplyHeader,
+    send_replies,
+)
 from protocol.golden import HEADER_OF_CLASS, HEADERS, entries
 
 # Classes that no request of 4.9 uses, or that only a List makes up, which no header can carry.
@@ -26,7 +32,7 @@ UNUSED = {
 }
 # SEND_MESSAGE_V2 names its broker `n`; it inherits `bname` too, which is never set.
 INHERITED = {"SendMessageRequestHeaderV2": {"bname"}}
-# A field of the request that is no field of the class.
+# A field of the request that is no field of the class. TracedReplyHeader is a class with two more.
 EXTRA = {"QueryMessageRequestHeader": {"_UNIQUE_KEY_QUERY"}}
 JAVA_TYPES = {
     "String": str, "Integer": int, "int": int, "Long": int, "long": int, "Boolean": bool,
@@ -61,7 +67,7 @@ def written(header):
 
 def test_every_class_has_a_struct_and_every_struct_a_class():
     assert {entry["name"] for entry in entries("headers")} == HEADER_OF_CLASS.keys() | UNUSED
-    assert set(HEADERS) == set(HEADER_OF_CLASS.values())
+    assert set(HEADERS) - {TracedReplyHeader} == set(HEADER_OF_CLASS.values())
 
 
 @each_used
@@ -212,6 +218,22 @@ def test_a_v2_header_is_a_send_header():
     assert isinstance(header, SendHeader)
     assert (header.producer_group, header.queue_id, header.born_timestamp) == ("p", 1, 99)
     assert (header.max_reconsume_times, header.batch, header.broker_name) == (None, False, None)
+
+
+@pytest.mark.parametrize("region_id", ["DefaultRegion", '100 % "north"'])
+def test_replies_to_sends_by_columns(region_id):
+    columns = [0, 1 << 40], [3, 0], [7, 1 << 50]
+    assert send_replies("7F00000100002A9F%016X", region_id, True, *columns) == [
+        bytes(
+            write_header(
+                TracedReplyHeader(
+                    msg_id=f"7F00000100002A9F{place:016X}", queue_id=queue_id,
+                    queue_offset=queue_offset, region_id=region_id, trace_on=True,
+                )
+            )
+        )
+        for place, queue_id, queue_offset in zip(*columns, strict=True)
+    ]  # fmt: skip
 
 
 def test_nothing_to_write():

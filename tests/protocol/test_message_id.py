@@ -7,7 +7,7 @@ import pytest
 
 from cometmq.errors import Malformed
 from cometmq.protocol.hosts import Host, pack_host, unpack_host
-from cometmq.protocol.message_id import OffsetId, UniqueKey
+from cometmq.protocol.message_id import OffsetId, UniqueKey, offset_id_format
 from protocol.golden import each
 
 
@@ -17,6 +17,7 @@ def test_offset_ids(entry):
     expected = OffsetId(Host(str(ip_address(value["host"])), value["port"]), value["offset"])
     assert OffsetId.parse(entry["text"]) == OffsetId.parse(entry["text"].lower()) == expected
     assert str(expected) == entry["text"]
+    assert offset_id_format(expected.host) % expected.physical_offset == entry["text"]
 
 
 @each("ids", "unique_id/")

@@ -307,7 +307,8 @@ async def test_an_answer_is_written_as_its_request_was(codec):
 
 @on_asyncio
 async def test_the_answers_to_one_read_leave_in_one_write():
-    async with serving() as served, raw_peer(served.port) as peer:
+    unhurried = Limits(turn_ms=60_000)  # however busy the machine is, this is one turn
+    async with serving(limits=unhurried) as served, raw_peer(served.port) as peer:
         await peer.send(encode_frame(Command(code=ECHO)))
         await peer.command()
         channel = served.channels[0]

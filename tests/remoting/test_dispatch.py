@@ -231,17 +231,20 @@ async def test_a_hook_that_fails_after_the_answer_was_made_costs_one_answer_only
         assert [r for r in caplog.records if r.exc_info]
 
 
-def test_answer_refuses_a_busy_lane_without_leaving_a_coroutine_behind():
-    """The handler's coroutine exists before the lane is entered: pytest makes its warning fail."""
+def test_a_full_lane_refuses_before_its_handler_is_asked():
+    """What a handler did before it waits, a put perhaps, must not be answered with busy."""
 
-    async def never(call: Any, ask: NoteHeader) -> Reply:
+    def never(call: Any, ask: NoteHeader) -> Reply:
         raise AssertionError
 
     class Here:
         peer = "here"
 
-    dispatcher = Dispatcher({PARK: Route(never, NoteHeader, "none")}, Lanes(0))
+    lanes = Lanes(1)
+    lanes.enter("one")
+    dispatcher = Dispatcher({PARK: Route(never, NoteHeader, "one")}, lanes)
     call: Any = type("Call", (), {"command": Command(code=PARK), "link": Here(), "received_ms": 0})
     reply = dispatcher.answer(call())
     assert isinstance(reply, Reply)
     assert reply.code == ResponseCode.SYSTEM_BUSY
+    assert "one lane" in str(reply.remark)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cometmq.errors import TimedOut, Unreachable
+from cometmq.remoting.address import parse_address
 from cometmq.remoting.dispatch import Reply, Route
 from cometmq.remoting.limits import Limits
-from cometmq.remoting.pool import parse_address
 from cometmq.seams import RealNet
 from cometmq.testing.clock import ManualClock
 from remoting.rig import (
@@ -121,7 +121,7 @@ async def test_a_connection_that_does_not_come_is_given_up():
 @on_asyncio
 async def test_connecting_takes_no_longer_than_the_call_may():
     async with pooling(net=StuckNet(), limits=Limits(connect_ms_max=60_000)) as pool:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(50):
             with pytest.raises(Unreachable, match=r"127.0.0.1:1 within 30 ms"):
                 await pool.invoke("127.0.0.1:1", ECHO, timeout_ms=30)
             with pytest.raises(Unreachable, match=r"127.0.0.1:1 within 30 ms"):
@@ -131,7 +131,7 @@ async def test_connecting_takes_no_longer_than_the_call_may():
 @on_asyncio
 async def test_a_connect_that_fails_when_nobody_waits_any_more_is_nobodys_error():
     """The loop would tell of it, and the rig looks."""
-    async with pooling(net=StuckNet(), limits=Limits(connect_ms_max=60)) as pool:
+    async with pooling(net=StuckNet(), limits=Limits(connect_ms_max=1_500)) as pool:
         with pytest.raises(Unreachable):
             await pool.invoke("127.0.0.1:1", ECHO, timeout_ms=10)
         assert pool._connecting
@@ -281,7 +281,7 @@ async def test_close_does_not_wait_for_ever_for_a_peer_that_does_not_read():
     async with pooling() as pool:
         channel = await pool.connection(address)
         await pool.send_oneway(address, ECHO, None, bytes(12 << 20), timeout_ms=5000)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(9):  # less than a connection waits for its peer to read
             await pool.close()
         assert not channel.is_open
     await until(lambda: writers)

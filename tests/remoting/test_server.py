@@ -229,7 +229,7 @@ async def test_a_stop_sends_what_is_written_and_ends_though_peers_hold_on():
                     for channel in served.channels
                 )
             )
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(9):  # less than a connection waits for its peer to read
                 await served.server.close()
             assert await silent.command()
             await silent.closed()

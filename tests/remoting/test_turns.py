@@ -147,17 +147,20 @@ async def test_a_bad_frame_and_a_half_one_after_many_turns():
 
 @on_both
 async def test_a_stop_does_not_wait_for_what_was_asked():
+    count = 0
+
     def take_time(call: Any, ask: NoteHeader) -> Reply:
+        nonlocal count
+        count += 1
         time.sleep(0.003)
         return Reply()
 
-    begun = time.monotonic()
     routes = {NOTE: Route(take_time, NoteHeader)}
     async with serving(routes) as served, raw_peer(served.port) as flood:
         await flood.send(frames(NOTE, 3000))
         assert await flood.command()
         await served.server.close()
-    assert time.monotonic() - begun < 5, "of 9 s of requests"
+    assert 0 < count < 1500, "of 3000"
 
 
 @on_both

@@ -5,60 +5,66 @@
 """
 
 import struct
-from collections.abc import Iterable, Iterator
-
-import msgspec
+from collections.abc import Iterable
 
 from cometmq.errors import Malformed, TooLarge
-from cometmq.protocol.limits import BATCH_COUNT_MAX, PROPERTIES_SIZE_MAX
+from cometmq.protocol.limits import BATCH_COUNT_MAX
 
 _HEAD = struct.Struct(">iiiii")
 assert _HEAD.size == 20
+_BETWEEN = b"\0"  # two properties texts, of which hardly one has it
+_unpack_head = _HEAD.unpack_from
+_SIZE = struct.Struct(">H")
+_ENTRY_SIZE_MIN = _HEAD.size + _SIZE.size
+_pack_head, _pack_size = _HEAD.pack, _SIZE.pack
+_unpack_size = _SIZE.unpack_from
 
 
-class BatchEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One message of a batch; topic, queue and times are the batch's."""
-
-    body: bytes
-    flag: int = 0
-    properties_text: str = ""
-
-
-def pack_batch(entries: Iterable[BatchEntry]) -> bytes:
-    """The body of a batch send."""
-    return b"".join(map(_pack_entry, entries))
+def pack_entries(entries: Iterable[tuple[int, bytes, bytes]]) -> bytes:
+    """The body of a batch send, of flags, bodies and properties texts, which must fit."""
+    parts: list[bytes] = []
+    for flag, body, properties in entries:
+        body_size, properties_size = len(body), len(properties)
+        head = _pack_head(_ENTRY_SIZE_MIN + body_size + properties_size, 0, 0, flag, body_size)
+        parts += (head, body, _pack_size(properties_size), properties)
+    return b"".join(parts)
 
 
-def _pack_entry(entry: BatchEntry) -> bytes:
-    properties = entry.properties_text.encode()
-    if len(properties) > PROPERTIES_SIZE_MAX:
-        raise TooLarge(f"properties of {len(properties)} bytes, the limit is {PROPERTIES_SIZE_MAX}")
-    size = _HEAD.size + len(entry.body) + 2 + len(properties)
-    head = _HEAD.pack(size, 0, 0, entry.flag, len(entry.body))
-    return b"".join((head, entry.body, len(properties).to_bytes(2), properties))
-
-
-def unpack_batch(data: bytes | memoryview) -> Iterator[BatchEntry]:
-    """The entries of a batch body, which they must fill exactly."""
-    view = memoryview(data)
-    at = count = 0
-    while at < len(view):
-        count += 1
-        if count > BATCH_COUNT_MAX:
-            raise TooLarge(f"more than {BATCH_COUNT_MAX} messages in a batch")
-        if len(view) - at < _HEAD.size + 2:
-            raise Malformed(f"{len(view) - at} bytes at the end of a batch are no message")
-        size, _, _, flag, body_size = _HEAD.unpack_from(view, at)
-        properties_at = at + _HEAD.size + body_size + 2
+def unpack_columns(data: bytes) -> tuple[list[int], list[bytes], list[str]]:
+    """Flags, bodies and properties texts of a batch body, which they must fill exactly."""
+    flags, bodies, properties = [], [], []
+    at, whole = 0, len(data)
+    for number in range(1, BATCH_COUNT_MAX + 1):
+        if whole - at < _ENTRY_SIZE_MIN:
+            break
+        size, _, _, flag, body_size = _unpack_head(data, at)
+        body_end = at + 20 + body_size
         end = at + size
-        if body_size < 0 or not properties_at <= end <= len(view):
-            raise Malformed(f"message {count} of a batch says {size} bytes, body {body_size}")
-        if int.from_bytes(view[properties_at - 2 : properties_at]) != end - properties_at:
-            raise Malformed(f"message {count} of a batch does not end where its sizes say")
-        try:
-            properties = str(view[properties_at:end], "utf-8")
-        except UnicodeDecodeError as error:
-            raise Malformed(f"message {count} of a batch: {error}") from error
-        body = bytes(view[at + _HEAD.size : properties_at - 2])
-        yield BatchEntry(body=body, flag=flag, properties_text=properties)
+        if body_size < 0 or not body_end + 2 <= end <= whole:
+            raise Malformed(f"message {number} of a batch says {size} bytes, body {body_size}")
+        if _unpack_size(data, body_end)[0] != end - body_end - 2:
+            raise Malformed(f"message {number} of a batch does not end where its sizes say")
+        flags.append(flag)
+        bodies.append(data[at + 20 : body_end])
+        properties.append(data[body_end + 2 : end])
         at = end
+    if whole - at >= _ENTRY_SIZE_MIN:
+        raise TooLarge(f"more than {BATCH_COUNT_MAX} messages in a batch")
+    if at < whole:
+        raise Malformed(f"{whole - at} bytes at the end of a batch are no message")
+    return flags, bodies, _texts(properties)
+
+
+def _texts(properties: list[bytes]) -> list[str]:
+    try:  # all at once; no character can reach across what stands between two of them
+        texts = _BETWEEN.join(properties).decode().split(_BETWEEN.decode())
+        return texts if len(texts) == len(properties) else [each.decode() for each in properties]
+    except UnicodeDecodeError:
+        return [_text(number, each) for number, each in enumerate(properties, 1)]
+
+
+def _text(number: int, properties: bytes) -> str:
+    try:
+        return properties.decode()
+    except UnicodeDecodeError as error:
+        raise Malformed(f"message {number} of a batch: {error}") from error

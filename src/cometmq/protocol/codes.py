@@ -5,6 +5,7 @@ from enum import IntEnum
 VERSION_3_0_11 = 37  # from here on a register body carries filter servers
 VERSION_4_9_4 = 401  # from here on clients are given standard JSON routes
 VERSION = 407  # 4.9.7, which we speak and announce
+VERSION_NAME = "V4_9_7"
 
 
 class RequestCode(IntEnum):

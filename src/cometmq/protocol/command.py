@@ -96,18 +96,24 @@ def response_to(
 
 # JSON ------------------------------------------------------------------------------------------
 
-_read_json = msgspec.json.Decoder(Command).decode
+read_json = msgspec.json.Decoder(Command).decode  # raises one of UNREADABLE
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _write_json = msgspec.json.encode
 
 
 def decode_json(header: bytes) -> Command:
     """The command of a JSON header."""
     try:
-        return _read_json(header)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Malformed(f"header: {error}") from error
-    except RecursionError as error:
-        raise Malformed("header is nested too deeply") from error
+        return read_json(header)
+    except UNREADABLE as error:
+        raise unreadable(error) from error
+
+
+def unreadable(error: Exception) -> Malformed:
+    """What is wrong with a JSON header."""
+    if isinstance(error, RecursionError):
+        return Malformed("header is nested too deeply")
+    return Malformed(f"header: {error}")
 
 
 def encode_json(command: Command) -> bytes:

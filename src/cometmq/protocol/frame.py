@@ -4,7 +4,8 @@
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -12,14 +13,17 @@ from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.codes import LANGUAGE, VERSION
 from cometmq.protocol.command import (
     NO_FIELDS,
+    UNREADABLE,
     Codec,
     Command,
     decode_binary,
-    decode_json,
     encode_binary,
     encode_json,
+    read_json,
     response_to,
+    unreadable,
 )
+from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.limits import FRAME_SIZE_MAX, HEADER_SIZE_MAX
 
 _PREFIX = struct.Struct(">iI")  # size, and codec and header size in one: 0 to 2^24 for JSON
@@ -28,7 +32,12 @@ _SIZE_SIZE = 4
 _SIZE_MAX = FRAME_SIZE_MAX - _SIZE_SIZE
 _BINARY = Codec.BINARY << 24
 assert _PREFIX.size == _PREFIX_SIZE
-_unpack_prefix = _PREFIX.unpack_from
+_pack_prefix, _unpack_prefix = _PREFIX.pack, _PREFIX.unpack_from
+_IN_JSON = Codec.JSON  # a dot is 0.03 us
+_ONEWAY = int(CommandFlag.ONEWAY)
+# So many commands are decoded before the first is given out: what the processor does again and
+# again stays in its caches, which saves 1.5 us of a send (bench/broker.py).
+_AHEAD_MAX = 32
 
 
 class FrameDecoder:
@@ -56,6 +65,10 @@ class FrameDecoder:
         Malformed or TooLarge after the good ones, and then the connection is of no more use. To be
         run to its end: what is left over is kept then.
         """
+        return chain.from_iterable(self.feed_many(data))
+
+    def feed_many(self, data: bytes) -> Iterator[list[Command]]:
+        """As `feed`, several commands at a time: those of one list were decoded together."""
         if self._pending:
             self._pending += data
             if len(self._pending) < self._wanted:
@@ -64,23 +77,39 @@ class FrameDecoder:
             self._pending.clear()
         at, end = 0, len(data)
         self._wanted = _PREFIX_SIZE
-        while end - at >= _PREFIX_SIZE:
-            size, header_size = _unpack_prefix(data, at)
-            decode = decode_json
-            if header_size > HEADER_SIZE_MAX:  # of JSON, whose codec is 0: one look for both
-                header_size -= _BINARY
-                decode = decode_binary
-            if not (0 <= header_size <= HEADER_SIZE_MAX and header_size + 4 <= size <= _SIZE_MAX):
-                raise _never_a_frame(size, header_size)
-            frame_end = at + _SIZE_SIZE + size
-            if frame_end > end:
-                self._wanted = frame_end - at
-                break
-            body_at = at + _PREFIX_SIZE + header_size
-            command = decode(data[at + _PREFIX_SIZE : body_at])
-            command.body = data[body_at:frame_end]
-            at = frame_end
-            yield command
+        good: list[Command] = []
+        try:
+            while end - at >= _PREFIX_SIZE:
+                size, header_size = _unpack_prefix(data, at)
+                # Not `decode_json`: a call less is 0.2 us.
+                decode: Callable[[bytes], Command] = read_json
+                if header_size > HEADER_SIZE_MAX:  # of JSON, whose codec is 0: one look for both
+                    header_size -= _BINARY
+                    decode = decode_binary
+                if not (
+                    0 <= header_size <= HEADER_SIZE_MAX and header_size + 4 <= size <= _SIZE_MAX
+                ):
+                    raise _never_a_frame(size, header_size)
+                frame_end = at + _SIZE_SIZE + size
+                if frame_end > end:
+                    self._wanted = frame_end - at
+                    break
+                body_at = at + _PREFIX_SIZE + header_size
+                command = decode(data[at + _PREFIX_SIZE : body_at])
+                command.body = data[body_at:frame_end]
+                at = frame_end
+                good.append(command)
+                if len(good) == _AHEAD_MAX:
+                    yield good
+                    good = []
+        except (Malformed, TooLarge, *UNREADABLE) as error:
+            if good:
+                yield good
+            if isinstance(error, UNREADABLE):
+                raise unreadable(error) from error
+            raise
+        if good:
+            yield good
         if at < end:
             self._pending += data[at:]
 
@@ -128,6 +157,21 @@ def reply_head(
     if size > _SIZE_MAX or len(header) > HEADER_SIZE_MAX:
         raise TooLarge(f"a frame of {size} bytes with a header of {len(header)}")
     return _PREFIX.pack(size, len(header)) + header
+
+
+def reply_heads(requests: Sequence[Command], code: int, fields: Sequence[bytes]) -> list[bytes]:
+    """As `reply_head` of each, with short fields, no remark and no body; none of a one-way."""
+    heads = []
+    for request, each in zip(requests, fields, strict=True):
+        if request.flag & _ONEWAY:
+            continue
+        if request.codec is not _IN_JSON:
+            heads.append(reply_head(request, code, msgspec.Raw(each), None, 0))
+            continue
+        header = _JSON_FOUND % (code, each, request.opaque)
+        size = len(header)
+        heads.append(_pack_prefix(_SIZE_SIZE + size, size) + header)
+    return heads
 
 
 _JSON_FOUND = (

@@ -23,6 +23,7 @@ ROUTES_SIZE_MAX = 32 << 20  # of encoded routes that are kept
 
 # A message
 MESSAGE_SIZE_MAX = 4 << 20  # body; the default of maxMessageSize
+BODY_INFLATED_SIZE_MAX = 64 << 20  # of a compressed body, as a consumer reads it
 PROPERTIES_SIZE_MAX = 32767  # a signed short on disk
 TOPIC_LENGTH_MAX = 127  # a signed byte on disk
 GROUP_LENGTH_MAX = 255
@@ -30,6 +31,10 @@ BATCH_COUNT_MAX = 65536  # messages in one batch body
 assert MESSAGE_SIZE_MAX + 6 * PROPERTIES_SIZE_MAX + 4096 < FRAME_SIZE_MAX
 assert 6 * PROPERTIES_SIZE_MAX + 4096 < HEADER_SIZE_MAX
 assert 33 * BATCH_COUNT_MAX + 4096 < HEADER_SIZE_MAX
+
+# A filter expression
+EXPRESSION_LENGTH_MAX = 64 << 10  # in characters
+EXPRESSION_DEPTH_MAX = 100  # of parentheses and signs; a level costs six frames of Python's stack
 
 # A connection
 CONNECT_MS_MAX = 3_000

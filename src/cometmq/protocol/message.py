@@ -23,6 +23,7 @@ from cometmq.protocol.properties import decode_properties
 
 MAGIC = -626843481  # 0xDAA320A7
 BLANK_MAGIC = -875286124  # 0xCBD43194: the rest of this file of the log is empty
+_CRC_BITS = 0x7FFFFFFF
 LOCAL_HOST = Host("127.0.0.1", 0)
 
 
@@ -49,11 +50,16 @@ def _head(born_size: int, store_size: int) -> struct.Struct:
 
 # By the two bits of the sys flag, shifted down: nothing, born host, store host, both are IPv6.
 V6_SHIFT = 4
+# Plain numbers: a set of flags drops the bits that it does not know, and is slow.
+_BORN_V6, _STORE_V6 = int(MessageFlag.BORN_HOST_V6), int(MessageFlag.STORE_HOST_V6)
+assert _BORN_V6 | _STORE_V6 == 3 << V6_SHIFT
 HEADS = (_head(8, 8), _head(20, 8), _head(8, 20), _head(20, 20))
 assert [head.size for head in HEADS] == [88, 100, 100, 112]
-_START = struct.Struct(">ii")  # total size, magic
-_SYS_FLAG = struct.Struct(">i")
-_SYS_FLAG_AT = 36
+_START = struct.Struct(">ii28xi")  # total size, magic, sys flag
+_GLANCE = struct.Struct(">ii12xq8xi44xi")  # the same, with queue offset and, of IPv4, body size
+_BODY_SIZE = struct.Struct(">i")  # the last field of a head
+_CRC_AND_FLAG = struct.Struct(">8xi24xi")  # body crc, sys flag
+_SIZE = struct.Struct(">H")  # of properties
 RECORD_SIZE_MIN = HEADS[0].size + 1 + 2
 
 
@@ -83,14 +89,12 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 def body_crc(body: bytes | memoryview) -> int:
     """CRC-32 without its top bit: the field is a signed integer."""
-    return crc32(body) & 0x7FFFFFFF
+    return crc32(body) & _CRC_BITS
 
 
 def host_flags(born_host: Host, store_host: Host) -> int:
     """The sys flag bits that tell how long the two hosts are."""
-    return (MessageFlag.BORN_HOST_V6 if born_host.is_v6 else 0) | (
-        MessageFlag.STORE_HOST_V6 if store_host.is_v6 else 0
-    )
+    return (_BORN_V6 if born_host.is_v6 else 0) | (_STORE_V6 if store_host.is_v6 else 0)
 
 
 def pack_record(message: StoredMessage) -> bytes:
@@ -138,52 +142,89 @@ def unpack_record(
     data: bytes | memoryview, at: int = 0, *, check_crc: bool = True
 ) -> StoredMessage:
     """The message whose record starts at `at`; Malformed if it does not close as it should."""
-    view = memoryview(data)[at:]
-    if len(view) < RECORD_SIZE_MIN:
-        raise Malformed(f"{len(view)} bytes are too few for a record")
-    size, magic = _START.unpack_from(view)
+    room = len(data) - at
+    if room < RECORD_SIZE_MIN:
+        raise Malformed(f"{room} bytes are too few for a record")
+    size, magic, sys_flag = _START.unpack_from(data, at)
     if magic != MAGIC:
         raise Malformed(f"magic {magic & 0xFFFFFFFF:#x} at {at} does not start a record")
-    head = HEADS[_SYS_FLAG.unpack_from(view, _SYS_FLAG_AT)[0] >> V6_SHIFT & 3]
-    if not head.size + 3 <= size <= len(view):
-        raise Malformed(f"record at {at} says {size} bytes, there are {len(view)}")
-    fields = head.unpack_from(view)
-    body, topic, properties = _tail(view[head.size : size], fields[14], at)
-    if check_crc and body_crc(body) != fields[2]:
+    head = HEADS[sys_flag >> V6_SHIFT & 3]
+    if not head.size + 3 <= size <= room:
+        raise Malformed(f"record at {at} says {size} bytes, there are {room}")
+    (
+        _, _, crc, queue_id, flag, queue_offset, physical_offset, _, born_ms, born_host,
+        stored_ms, store_host, reconsume_times, prepared_offset, body_size,
+    ) = head.unpack_from(data, at)  # fmt: skip
+    body_at = at + head.size
+    topic_at = body_at + body_size + 1
+    end = at + size
+    if body_size < 0 or topic_at + 2 > end:
+        raise Malformed(f"record at {at} has a body of {body_size} bytes")
+    properties_at = topic_at + data[topic_at - 1] + 2
+    # The sizes of body, topic and properties must fill the record exactly.
+    if properties_at > end or properties_at + _SIZE.unpack_from(data, properties_at - 2)[0] != end:
+        raise Malformed(f"record at {at} does not end where its sizes say")
+    body = bytes(data[body_at : topic_at - 1])
+    if check_crc and crc32(body) & _CRC_BITS != crc:
         raise Malformed(f"body of the record at {at} does not match its crc")
+    try:
+        topic = str(data[topic_at : properties_at - 2], "utf-8")
+        properties_text = str(data[properties_at:end], "utf-8")
+    except UnicodeDecodeError as error:
+        raise Malformed(f"record at {at}: {error}") from error
     return StoredMessage(
         topic=topic,
-        queue_id=fields[3],
-        queue_offset=fields[5],
-        physical_offset=fields[6],
-        flag=fields[4],
-        sys_flag=fields[7],
-        born_ms=fields[8],
-        born_host=unpack_host(fields[9]),
-        stored_ms=fields[10],
-        store_host=unpack_host(fields[11]),
-        reconsume_times=fields[12],
-        prepared_offset=fields[13],
+        queue_id=queue_id,
+        queue_offset=queue_offset,
+        physical_offset=physical_offset,
+        flag=flag,
+        sys_flag=sys_flag,
+        born_ms=born_ms,
+        born_host=unpack_host(born_host),
+        stored_ms=stored_ms,
+        store_host=unpack_host(store_host),
+        reconsume_times=reconsume_times,
+        prepared_offset=prepared_offset,
         body=body,
-        properties_text=properties,
+        properties_text=properties_text,
     )
 
 
-def _tail(view: memoryview, body_size: int, at: int) -> tuple[bytes, str, str]:
-    """Body, topic and properties, which must fill the rest of the record exactly."""
-    topic_at = body_size + 1
-    if body_size < 0 or topic_at + 2 > len(view):
-        raise Malformed(f"record at {at} has a body of {body_size} bytes")
-    properties_at = topic_at + view[topic_at - 1] + 2
-    properties_size = int.from_bytes(view[properties_at - 2 : properties_at])
-    if properties_at + properties_size != len(view):
-        raise Malformed(f"record at {at} does not end where its sizes say")
-    try:
-        topic = str(view[topic_at : properties_at - 2], "utf-8")
-        properties = str(view[properties_at:], "utf-8")
-    except UnicodeDecodeError as error:
-        raise Malformed(f"record at {at}: {error}") from error
-    return bytes(view[:body_size]), topic, properties
+def glance_at_records(data: bytes) -> list[tuple[int, int, int]]:
+    """Of each record of a pull's body: where it starts, its queue offset, the size of its body.
+
+    0.5 us a record, a fifth of unpacking it: for those who unpack what is looked at. Malformed if
+    the records do not fill the body; what is inside of one is checked when it is unpacked.
+    """
+    found = []
+    at, end = 0, len(data)
+    while at < end:
+        if end - at < RECORD_SIZE_MIN:
+            raise Malformed(f"{end - at} bytes are too few for a record")
+        size, magic, queue_offset, sys_flag, body_size = _GLANCE.unpack_from(data, at)
+        if magic != MAGIC or not RECORD_SIZE_MIN <= size <= end - at:
+            raise Malformed(f"the {end - at} bytes at {at} do not start with a record")
+        if sys_flag >> V6_SHIFT & 3:
+            head_size = HEADS[sys_flag >> V6_SHIFT & 3].size
+            if size < head_size + 3:
+                raise Malformed(f"record at {at} says {size} bytes, its head has {head_size}")
+            (body_size,) = _BODY_SIZE.unpack_from(data, at + head_size - _BODY_SIZE.size)
+        found.append((at, queue_offset, body_size))
+        at += size
+    return found
+
+
+def unpack_body(data: bytes, at: int, size: int) -> tuple[bytes, int]:
+    """Body and sys flag of a record whose body has this size, by a glance; nothing else of it.
+
+    0.5 us, a fifth of unpacking it. Malformed, if the body does not match its crc.
+    """
+    crc, sys_flag = _CRC_AND_FLAG.unpack_from(data, at)
+    body_at = at + HEADS[sys_flag >> V6_SHIFT & 3].size
+    body = data[body_at : body_at + size]
+    if len(body) != size or crc32(body) & _CRC_BITS != crc:
+        raise Malformed(f"body of the record at {at} does not match its crc")
+    return body, sys_flag
 
 
 def unpack_records(data: bytes | memoryview, *, check_crc: bool = True) -> Iterator[StoredMessage]:

@@ -33,6 +33,11 @@ class OffsetId(NamedTuple):
         return cls(unpack_host(packed[:-8]), _OFFSET.unpack(packed[-8:])[0])
 
 
+def offset_id_format(host: Host) -> str:
+    """The id of any message of a host is this `%` its physical offset: 0.2 us, not 0.8."""
+    return pack_host(host).hex().upper() + "%016X"
+
+
 class UniqueKey(NamedTuple):
     """What a client puts in UNIQ_KEY; the time is relative to the start of its month."""
 

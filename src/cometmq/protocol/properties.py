@@ -7,6 +7,7 @@ from cometmq.errors import Malformed
 NAME_VALUE_SEPARATOR = "\x01"
 PROPERTY_SEPARATOR = "\x02"
 KEY_SEPARATOR = " "  # between the words of KEYS
+_DIGITS_MAX = 18  # of a number: what Java has room for, and no int() refuses
 
 KEYS = "KEYS"
 TAGS = "TAGS"
@@ -82,3 +83,53 @@ def decode_properties(text: str) -> dict[str, str]:
         if name and value:
             found[name] = value
     return found
+
+
+def take_property(text: str, name: str) -> tuple[str, str | None]:
+    """A properties text without one of them, and its value: of several, the last one's.
+
+    A few searches in the text: 0.3 us, where all properties as a dict and back take 3.
+    """
+    mark = name + NAME_VALUE_SEPARATOR
+    value = None
+    at = text.find(mark)
+    while at >= 0:
+        if at and text[at - 1] != PROPERTY_SEPARATOR:
+            at = text.find(mark, at + 1)
+            continue
+        end = text.find(PROPERTY_SEPARATOR, at)
+        if end < 0:
+            value = text[at + len(mark) :]
+            text = text[: max(at - 1, 0)]
+        else:
+            value = text[at + len(mark) : end]
+            text = text[:at] + text[end + 1 :]
+        at = text.find(mark, at)
+    return text, value
+
+
+def number_in(text: str, name: str) -> int | None:
+    """A property that is a whole number; None if it is not there, is none, or is beyond use."""
+    _, value = take_property(text, name)
+    if value is None or len(value) > _DIGITS_MAX or not (value.isascii() and value.isdigit()):
+        return None
+    return int(value)
+
+
+def put_property(text: str, name: str, value: str) -> str:
+    """A properties text in which this property has this value."""
+    text, _ = take_property(text, name)
+    return with_property(text, name, value)
+
+
+def with_property(text: str, name: str, value: str) -> str:
+    """As `put_property`, for one that is known not to be there."""
+    item = f"{name}{NAME_VALUE_SEPARATOR}{value}"
+    if not text or text[-1] == PROPERTY_SEPARATOR:
+        return text + item
+    return f"{text}{PROPERTY_SEPARATOR}{item}"
+
+
+def has_property(text: str, name: str) -> bool:
+    """May be told of one that is not there: a quick look, before a slow one."""
+    return name + NAME_VALUE_SEPARATOR in text

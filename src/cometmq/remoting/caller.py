@@ -2,6 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cometmq.errors import TimedOut, TooManyRequests, Unreachable
@@ -11,7 +12,7 @@ from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.headers.base import Header, write_header
 from cometmq.protocol.hosts import Host
-from cometmq.remoting.calls import WaitingCalls
+from cometmq.remoting.calls import Answer, WaitingCalls
 from cometmq.remoting.dispatch import Hook
 from cometmq.remoting.endpoint import Endpoint
 
@@ -26,7 +27,13 @@ class Caller(ABC):
         self._endpoint = endpoint
         self._hooks = hooks
         self._calls = WaitingCalls(endpoint.clock)
+        self._in_flight_max = endpoint.limits.async_max
+        self.next_opaque = self._calls.next_opaque  # for a frame that `ask` or `tell` is given
+        self.next_opaques = self._calls.next_opaques
         self._writable = asyncio.Event()  # set while the peer reads, and once it is gone
+        self._takes_requests = False  # open, and the peer reads
+        self._turn = asyncio.Lock()  # who must wait to ask does so in turn
+        self._waiting = 0  # how many do: they are not overtaken
         self.peer = NOWHERE
 
     @property
@@ -34,9 +41,81 @@ class Caller(ABC):
     def is_open(self) -> bool:
         """Requests may be sent."""
 
-    @abstractmethod
     def _write(self, frame: bytes) -> None:
-        """Send it with whatever else is written in this turn of the loop."""
+        self._write_all((frame,))
+
+    @abstractmethod
+    def _write_all(self, frames: Sequence[bytes]) -> None:
+        """Send them with whatever else is written in this turn of the loop."""
+
+    @abstractmethod
+    def write_later(self, write: Callable[[], None]) -> None:
+        """Call it just before that is sent: it may still ask."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Send what is written now, and not at the end of this turn."""
+
+    # Requests of many at once, whose frames the caller makes: no task, no timer, no permit each
+
+    @property
+    def is_hooked(self) -> bool:
+        """Requests must be seen by a hook: only `invoke` and `send_oneway` do that."""
+        return bool(self._hooks)
+
+    @property
+    def is_ready(self) -> bool:
+        """A request would leave now: the peer reads, few are in flight, nobody waits to ask."""
+        return self.room > 0
+
+    @property
+    def room(self) -> int:
+        """How many would."""
+        return 0 if self._waiting else self.room_in_turn
+
+    @property
+    def room_in_turn(self) -> int:
+        """How many would, of who has waited until it is ready."""
+        return self._in_flight_max - len(self._calls.answers) if self._takes_requests else 0
+
+    async def until_ready(self, deadline_ms: int) -> None:
+        """Wait for that; TooManyRequests or Unreachable if it does not come to it."""
+        self._waiting += 1
+        try:
+            async with self._endpoint.until(deadline_ms), self._turn:
+                await self._writable.wait()
+                await self._calls.until_fewer(self._in_flight_max)
+                await self._writable.wait()
+        except TimeoutError:
+            raise TooManyRequests(
+                f"{self.peer} has too much to do, or does not read what it is sent: send less"
+            ) from None
+        finally:
+            self._waiting -= 1
+        if not self.is_open:
+            raise Unreachable(f"the connection to {self.peer} is closed")
+
+    def ask(self, opaque: int, frame: bytes, answer: Answer, deadline_ms: int) -> None:
+        """Write the frame of a request with this opaque; only while it `is_ready`."""
+        self._calls.expect(opaque, answer, deadline_ms)
+        self._write(frame)
+
+    def ask_all(
+        self, answers: Mapping[int, Answer], frames: Sequence[bytes], deadline_ms: int
+    ) -> None:
+        """As `ask`, of several by their opaques; only while there is room for them."""
+        self._calls.expect_all(answers, deadline_ms)
+        self._write_all(frames)
+
+    def forget(self, opaque: int) -> None:
+        """Nobody waits for this answer any more."""
+        self._calls.forget(opaque)
+
+    def tell(self, frame: bytes) -> None:
+        """Write the frame of a request that wants no answer."""
+        self._write(frame)
+
+    # Any request
 
     async def invoke(
         self, code: int, header: Header | None = None, body: bytes = b"", *, timeout_ms: int

@@ -5,7 +5,9 @@ would cost a microsecond for a precision that nobody asked for.
 """
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Protocol
 
 from cometmq.errors import TimedOut, Unreachable
 from cometmq.protocol.command import Command
@@ -15,60 +17,118 @@ _BUCKET_MS = 50
 _OPAQUE_BITS = 0x7FFFFFFF
 
 
+class Answer(Protocol):
+    """Who waits for a response: a future, or what acts as one and needs no turn of the loop."""
+
+    def done(self) -> bool:
+        """Nobody waits any more."""
+
+    def set_result(self, response: Command, /) -> None:
+        """Here it is."""
+
+    def set_exception(self, error: Exception, /) -> None:
+        """None comes, and why."""
+
+
 class WaitingCalls:
     """The opaque table of one connection."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last_opaque = 0
-        self._futures: dict[int, asyncio.Future[Command]] = {}
+        self.answers: dict[int, Answer] = {}  # by opaque
+        self._room: asyncio.Event | None = None  # set when there is one less; of one who waits
         self._buckets: dict[int, tuple[Timer, list[int]]] = {}
 
     def __len__(self) -> int:
-        return len(self._futures)
+        return len(self.answers)
 
     def next_opaque(self) -> int:
         """A number that no waiting call has."""
         while True:
             self._last_opaque = self._last_opaque + 1 & _OPAQUE_BITS
-            if self._last_opaque not in self._futures:
+            if self._last_opaque not in self.answers:
                 return self._last_opaque
+
+    def next_opaques(self, count: int) -> Sequence[int]:
+        """So many of them."""
+        first = self._last_opaque + 1
+        found = range(first, first + count)
+        if found.stop <= _OPAQUE_BITS and self.answers.keys().isdisjoint(found):
+            self._last_opaque = found.stop - 1
+            return found
+        return [self.next_opaque() for _ in found]  # once round
 
     def wait_for(self, opaque: int, deadline_ms: int) -> "asyncio.Future[Command]":
         """The answer to come; TimedOut at the deadline, by the clock, or up to 50 ms later."""
         future = asyncio.get_running_loop().create_future()
-        self._futures[opaque] = future
-        bucket = deadline_ms // _BUCKET_MS + 1
-        if bucket not in self._buckets:
-            delay_ms = bucket * _BUCKET_MS - self._clock.monotonic_ms()
-            timer = self._clock.call_later(delay_ms, partial(self._expire, bucket))
-            self._buckets[bucket] = timer, []
-        self._buckets[bucket][1].append(opaque)
+        self.expect(opaque, future, deadline_ms)
         return future
 
-    def settle(self, response: Command) -> None:
-        """An answer has come; one that nobody waits for any more is dropped."""
-        future = self._futures.pop(response.opaque, None)
-        if future is not None and not future.done():
-            future.set_result(response)
+    def expect(self, opaque: int, answer: Answer, deadline_ms: int) -> None:
+        """As `wait_for`, of whoever wants to be told."""
+        self.answers[opaque] = answer
+        self._bucket(deadline_ms).append(opaque)
+
+    def expect_all(self, answers: Mapping[int, Answer], deadline_ms: int) -> None:
+        """As `expect`, of several."""
+        self.answers.update(answers)
+        self._bucket(deadline_ms).extend(answers)
+
+    def _bucket(self, deadline_ms: int) -> list[int]:
+        bucket = deadline_ms // _BUCKET_MS + 1
+        known = self._buckets.get(bucket)
+        if known is None:
+            delay_ms = bucket * _BUCKET_MS - self._clock.monotonic_ms()
+            timer = self._clock.call_later(delay_ms, partial(self._expire, bucket))
+            known = self._buckets[bucket] = timer, []
+        return known[1]
+
+    async def until_fewer(self, limit: int) -> None:
+        """Wait until fewer than so many wait; one at a time may."""
+        while len(self.answers) >= limit:
+            self._room = asyncio.Event()
+            await self._room.wait()
+
+    def settle(self, responses: Sequence[Command]) -> None:
+        """Answers have come; one that nobody waits for any more is dropped."""
+        waiting = self.answers
+        for response in responses:
+            answer = waiting.pop(response.opaque, None)
+            if answer is not None and not answer.done():
+                answer.set_result(response)
+        if self._room is not None:
+            self._make_room()
 
     def forget(self, opaque: int) -> None:
         """Nobody waits for it any more."""
-        self._futures.pop(opaque, None)
+        self.answers.pop(opaque, None)
+        if self._room is not None:
+            self._make_room()
 
     def fail_all(self, reason: str) -> None:
         """The connection is gone, and with it every answer."""
         for timer, _ in self._buckets.values():
             timer.cancel()
         self._buckets.clear()
-        for future in self._futures.values():
+        futures = list(self.answers.values())
+        self.answers.clear()
+        for future in futures:
             if not future.done():
                 future.set_exception(Unreachable(reason))  # its own: it collects a traceback
-        self._futures.clear()
+        if self._room is not None:
+            self._make_room()
 
     def _expire(self, bucket: int) -> None:
         _, opaques = self._buckets.pop(bucket)
         for opaque in opaques:
-            future = self._futures.pop(opaque, None)
+            future = self.answers.pop(opaque, None)
             if future is not None and not future.done():
                 future.set_exception(TimedOut("no answer in time"))
+        if self._room is not None:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        assert self._room is not None
+        self._room.set()
+        self._room = None

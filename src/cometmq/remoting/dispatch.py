@@ -1,18 +1,20 @@
 """From a request to its reply: one table of codes, one place where an exception becomes a code."""
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from typing import Any, Protocol, cast
 
 import msgspec
 
-from cometmq.errors import PeerError, Refused, WorldError
+from cometmq.errors import BadHeader, PeerError, Refused, WorldError
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command, response_to
-from cometmq.protocol.headers.base import Header, read_header, write_header
+from cometmq.protocol.headers.base import Header, read_header, read_headers, write_header
 from cometmq.protocol.hosts import Host
 from cometmq.remoting.lanes import Lanes
+from cometmq.remoting.promise import Promise
 
 log = logging.getLogger(__name__)
 
@@ -55,19 +57,39 @@ class Reply(msgspec.Struct, frozen=True):
 
 FAILED = Reply(ResponseCode.SYSTEM_ERROR.value, remark="the server failed; see its log")
 
-Outcome = Reply | Awaitable[Reply]
+Outcome = Reply | Promise[Reply] | Awaitable[Reply]
 Handler = Callable[[Call, Any], Outcome]
+
+
+class Replies(msgspec.Struct, frozen=True):
+    """What a handler answers to several requests, with a short header to each and no more."""
+
+    code: int
+    fields: Sequence[bytes]  # of each, written
+
+
+# All replies, or one promise of them; None if they are to be answered one by one after all, and
+# nothing was done.
+Jointly = Replies | list[Reply]
+JointOutcome = Jointly | Promise[Jointly] | None
+JointHandler = Callable[[Sequence[Call], Sequence[Any]], JointOutcome]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One row of a server's table. A handler that does not wait is a plain function."""
+    """One row of a server's table.
+
+    A handler that does not wait is a plain function; so is one that waits with very many others,
+    and promises its reply.
+    """
 
     handler: Handler
     header: type[Header]
     lane: str = "admin"  # whose limit of requests in flight it counts against
     _: KW_ONLY
     vip_port: bool = True  # also answered on the second port
+    # Answers several requests of one read as `handler` would, sooner; or leaves them to it.
+    jointly: JointHandler | None = None
 
 
 Routes = Mapping[int, Route]
@@ -99,9 +121,14 @@ class Dispatcher:
     routes: Routes
     lanes: Lanes
     hooks: tuple[Hook, ...] = ()
+    joint_codes: frozenset[int] = field(init=False)  # whose requests `answer_jointly` takes
+
+    def __post_init__(self) -> None:
+        codes = [code for code, route in self.routes.items() if route.jointly is not None]
+        object.__setattr__(self, "joint_codes", frozenset(() if self.hooks else codes))
 
     def answer(self, call: Call) -> Outcome:
-        """The reply, or an awaitable of it; neither raises."""
+        """The reply, a promise or an awaitable of it; neither raises."""
         command = call.command
         route = self.routes.get(command.code)
         if route is None:
@@ -112,13 +139,38 @@ class Dispatcher:
         try:
             if self.hooks:
                 self._before(call)
+            if route.lane in self.lanes.full:
+                raise self.lanes.refusal(route.lane)
             outcome = route.handler(call, read_header(command, route.header))
-            if isinstance(outcome, Reply):
+            if type(outcome) is Reply:
                 return outcome
-            self._enter(route.lane, outcome)
+            self.lanes.enter(route.lane)
         except Exception as error:  # noqa: BLE001 - translated, and logged where it is ours
             return _failure(error, call)
-        return self._awaited(outcome, call, route.lane)
+        if type(outcome) is Promise:
+            outcome.then(partial(self._leave, route.lane))
+            return outcome
+        return self._awaited(cast(Awaitable[Reply], outcome), call, route.lane)
+
+    def answer_jointly(self, calls: Sequence[Call]) -> JointOutcome:
+        """As `answer` of each of several calls of one code, if that can be done in one."""
+        route = self.routes[calls[0].command.code]
+        assert route.jointly is not None, "of one of the joint codes"
+        lane, count = route.lane, len(calls)
+        if not self.lanes.has_room(lane, count):
+            return None  # some of them may have to be refused
+        try:
+            asks = read_headers([call.command for call in calls], route.header)
+        except BadHeader:
+            return None
+        try:
+            outcome = route.jointly(calls, asks)
+        except Exception as error:  # noqa: BLE001 - translated, and logged where it is ours
+            return [_failure(error, call) for call in calls]
+        if type(outcome) is Promise:
+            self.lanes.enter(lane, count)
+            outcome.then(lambda _: self.lanes.leave(lane, count))
+        return outcome
 
     def _before(self, call: Call) -> None:
         """Show the request to all hooks, then raise what the first one raised."""
@@ -149,13 +201,8 @@ class Dispatcher:
                 final = FAILED
         return final
 
-    def _enter(self, lane: str, outcome: Awaitable[Reply]) -> None:
-        try:
-            self.lanes.enter(lane)
-        except Refused:
-            if isinstance(outcome, Coroutine):
-                outcome.close()  # not begun, so nothing was done that must be undone
-            raise
+    def _leave(self, lane: str, _: Reply) -> None:
+        self.lanes.leave(lane)
 
     async def _awaited(self, outcome: Awaitable[Reply], call: Call, lane: str) -> Reply:
         try:

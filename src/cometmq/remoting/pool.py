@@ -7,7 +7,9 @@ from ssl import SSLContext
 from cometmq.errors import Unreachable
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import Header
-from cometmq.remoting.channel import Channel, close_all
+from cometmq.remoting.address import parse_address
+from cometmq.remoting.channel import Channel
+from cometmq.remoting.closing import close_all
 from cometmq.remoting.dispatch import Dispatcher
 from cometmq.remoting.endpoint import Endpoint
 from cometmq.remoting.limits import CLIENT_LIMITS, Limits
@@ -102,6 +104,11 @@ class Pool:
         if channel is not None:
             channel.close()
 
+    def leave_behind(self) -> None:
+        """We are the copy in a forked child: the connections are the parent's, and not touched."""
+        self._is_closed = True
+        self._channels = {}
+
     async def close(self) -> None:
         """Close them all, sending what is written. From now on everybody is Unreachable."""
         self._is_closed = True
@@ -151,12 +158,3 @@ class Pool:
             now_ms = self._clock.monotonic_ms()
             for channel in list(self._alive):
                 channel.look_after(now_ms)
-
-
-def parse_address(address: str) -> tuple[str, int]:
-    """Host and port of `host:port`; an IPv6 host may stand in brackets."""
-    host, _, port = address.rpartition(":")
-    is_number = port.isascii() and port.isdigit() and len(port) <= 5
-    if not host or not is_number or int(port) > 65535:
-        raise Unreachable(f"{address!r} is not host:port")
-    return host.removeprefix("[").removesuffix("]"), int(port)

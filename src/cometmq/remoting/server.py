@@ -1,6 +1,7 @@
 """Listens on one or more ports, keeps the connections that come, and sweeps out the dead ones."""
 
 import asyncio
+import errno
 import logging
 import resource
 import socket
@@ -9,7 +10,8 @@ from ssl import SSLContext
 
 from cometmq.errors import CannotListen
 from cometmq.protocol.limits import TLS_HANDSHAKE_MS_MAX
-from cometmq.remoting.channel import Channel, close_all
+from cometmq.remoting.channel import Channel
+from cometmq.remoting.closing import close_all
 from cometmq.remoting.dispatch import Dispatcher
 from cometmq.remoting.endpoint import Endpoint
 from cometmq.remoting.limits import Limits
@@ -20,6 +22,7 @@ log = logging.getLogger(__name__)
 
 _CLOSE_MS_MAX = 1_000  # for what is still unsent when the server stops
 _ACCEPT_RETRY_MS = 100  # after the machine refused us a connection, out of descriptors perhaps
+_PORT_IS_BAD = (errno.EADDRINUSE, errno.EACCES)  # else the address is
 _FILES_KEPT_BACK = 256  # descriptors that connections may not take
 
 
@@ -58,15 +61,26 @@ class Server:
 
     def listen(self, host: str, port: int, dispatcher: Dispatcher) -> int:
         """Answer on this address from now on; the port, which is chosen for us if 0 is given."""
+        listener = self.bind(host, port)
+        self.serve(listener, dispatcher)
+        return int(listener.getsockname()[1])
+
+    def bind(self, host: str, port: int) -> socket.socket:
+        """Take an address, and let who connects wait until it is served."""
         try:
             listener = self._net.listen(host, port, self._limits.backlog)
         except OSError as error:
-            raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror}") from error
-        if not self._listeners:
-            self._listening.append(self._start(self._sweep()))
+            why = (error.strerror or str(error)).partition(" (while ")[0]
+            setting = "listenPort" if error.errno in _PORT_IS_BAD else "bindAddress"
+            raise CannotListen(f"cannot listen on {host}:{port}: {why}", setting) from error
         self._listeners.append(listener)
+        return listener
+
+    def serve(self, listener: socket.socket, dispatcher: Dispatcher) -> None:
+        """Answer who connects to an address that was taken."""
+        if not self._listening:
+            self._listening.append(self._start(self._sweep()))
         self._listening.append(self._start(self._accept(listener, dispatcher)))
-        return int(listener.getsockname()[1])
 
     async def close(self) -> None:
         """Stop listening, send what is written, close every connection."""

@@ -24,6 +24,8 @@ class ConsumerConnection(Body):
     connection_set: list[Connection] = []
     consume_from_where: ConsumeFrom | None = None
     consume_type: ConsumeType | None = None
+    # Ours, passed over by others: topic and client id to its expression, where members differ.
+    differing_subscriptions: dict[str, dict[str, str]] | None = None
     message_model: MessageModel | None = None
     subscription_table: dict[str, Subscription] = {}
 

@@ -3,6 +3,8 @@
 from cometmq.protocol.fastjson import Body
 from cometmq.protocol.limits import Int32, Int64
 
+MASTER_ID = 0  # among the nodes of a broker; slaves have higher ones
+
 
 class QueueData(Body, kw_only=True):
     """How many queues of a topic one broker has, and what may be done with them."""
@@ -15,7 +17,7 @@ class QueueData(Body, kw_only=True):
 
 
 class BrokerData(Body, kw_only=True):
-    """The nodes of one broker name, by id; the master has id 0."""
+    """The nodes of one broker name, by id."""
 
     broker_addrs: dict[Int64, str] = {}
     broker_name: str

@@ -4,9 +4,9 @@ A field without a default is required. A field that is None is left out. Wire na
 case of ours; where they differ, the header says so with `rename`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -20,6 +20,8 @@ from cometmq.protocol.spelling import camel
 class Header(msgspec.Struct, frozen=True, kw_only=True, rename=camel(), gc=False):
     """Base of all headers."""
 
+    is_short: ClassVar[bool] = False  # no field of it can be long
+
 
 class NoHeader(Header):
     """Of requests and responses without extension fields."""
@@ -27,9 +29,11 @@ class NoHeader(Header):
 
 H = TypeVar("H", bound=Header)
 
+Writer = Callable[[Any], msgspec.Raw]
+
 # Dicts in place of a cached function: each saves 0.1 us a message (bench/wire.py).
 _decoders: dict[type[Header], Callable[[msgspec.Raw], Any]] = {}
-_text_twins: dict[type[Header], tuple[Callable[[Header], tuple[Any, ...]], Callable[..., Any]]] = {}
+_writers: dict[type[Header], Writer] = {}
 
 
 def read_header(command: Command, shape: type[H]) -> H:
@@ -44,6 +48,17 @@ def read_header(command: Command, shape: type[H]) -> H:
     return header
 
 
+def read_headers(commands: Sequence[Command], shape: type[H]) -> list[H]:
+    """As `read_header` of each, without a call for each: 0.2 us."""
+    decode = _decoders.get(shape)
+    if decode is not None:
+        try:
+            return [decode(command.fields) for command in commands]
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass
+    return [read_header(command, shape) for command in commands]
+
+
 def _read_leniently(command: Command, shape: type[H]) -> H:
     """Some clients send numbers where text belongs, null, or no fields at all."""
     try:
@@ -56,18 +71,13 @@ def write_header(header: Header | None) -> msgspec.Raw:
     """The extension fields of a header: every value a string, as all clients expect."""
     if header is None:
         return NO_FIELDS
-    values_of, twin = _text_twins.get(type(header)) or _make_twin(type(header))
-    texts = [
-        value
-        if (kind := type(value)) is str
-        else str(value)
-        if kind is int
-        else msgspec.UNSET
-        if value is None
-        else java_text(value)
-        for value in values_of(header)
-    ]
-    return msgspec.Raw(_encode(twin(*texts))) if texts else NO_FIELDS
+    write = _writers.get(type(header)) or writer_of(type(header))
+    return write(header)
+
+
+def written_by(shape: type[Header], write: Writer) -> None:
+    """Give a header that is written very often a writer of its own: the same bytes, sooner."""
+    _writers[shape] = write
 
 
 def write_fields(fields: Mapping[str, str]) -> msgspec.Raw:
@@ -78,10 +88,32 @@ def write_fields(fields: Mapping[str, str]) -> msgspec.Raw:
 _encode = msgspec.json.encode
 
 
-def _make_twin(
-    shape: type[Header],
-) -> tuple[Callable[[Header], tuple[Any, ...]], Callable[..., Any]]:
-    """A struct with the same wire names whose fields are all texts: the fastest way to write them.
+def writer_of(shape: type[Header]) -> Writer:
+    """The general way to write a header; the first time, what it needs is made."""
+    write: Writer
+    if not shape.__struct_fields__:
+        write = _write_nothing
+    elif all(_is_number(field.type) for field in msgspec.structs.fields(shape)):
+        write = number_writer(shape)
+    else:
+        write = text_writer(shape)
+    _writers[shape] = write
+    return write
+
+
+def _write_nothing(header: Header) -> msgspec.Raw:
+    return NO_FIELDS
+
+
+def number_writer(shape: type[Header]) -> Writer:
+    """For a header of whole numbers only: 0.7 us for a pull's reply, by way of texts 1.5."""
+    template = _encode(dict.fromkeys(shape.__struct_encode_fields__, "%d"))
+    values_of = _values_of(shape)
+    return lambda header: msgspec.Raw(template % values_of(header))
+
+
+def text_writer(shape: type[Header]) -> Writer:
+    """By way of a struct with the same wire names whose fields are all texts.
 
     With it a send's reply takes 1.1 us, by way of a dict 2.0 (bench/wire.py).
     """
@@ -92,11 +124,32 @@ def _make_twin(
         rename=dict(zip(names, wires, strict=True)),
         gc=False,
     )
-    getter = attrgetter(*names) if len(names) > 1 else lambda header: _only(header, names)
-    _text_twins[shape] = getter, twin
-    return getter, twin
+    values_of = _values_of(shape)
+
+    def write(header: Header) -> msgspec.Raw:
+        texts = [
+            value
+            if (kind := type(value)) is str
+            else str(value)
+            if kind is int
+            else msgspec.UNSET
+            if value is None
+            else java_text(value)
+            for value in values_of(header)
+        ]
+        return msgspec.Raw(_encode(twin(*texts)))
+
+    return write
 
 
-def _only(header: Header, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """`attrgetter` gives a bare value for one name, and takes none for none."""
-    return tuple(getattr(header, name) for name in names)
+def _is_number(kind: Any) -> bool:
+    """An int, or one with bounds."""
+    return getattr(kind, "__origin__", kind) is int
+
+
+def _values_of(shape: type[Header]) -> Callable[[Header], tuple[Any, ...]]:
+    """`attrgetter` gives a bare value for one name."""
+    first, *rest = shape.__struct_fields__
+    if rest:
+        return attrgetter(first, *rest)
+    return lambda header: (getattr(header, first),)

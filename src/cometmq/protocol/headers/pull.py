@@ -1,5 +1,7 @@
 """Pull."""
 
+from typing import ClassVar
+
 from cometmq.protocol.headers.base import Header
 from cometmq.protocol.limits import Int32, Int64
 from cometmq.protocol.spelling import camel
@@ -25,6 +27,7 @@ class PullHeader(Header, kw_only=True, rename=camel(broker_name="bname")):
 class PullReplyHeader(Header):
     """Where to read next, and from which node."""
 
+    is_short: ClassVar[bool] = True
     suggest_which_broker_id: Int64
     next_begin_offset: Int64
     min_offset: Int64

@@ -1,0 +1,309 @@
+"""The parts of an SQL92 condition: each checks its operands, and becomes a function of properties.
+
+Every property is a string, and only literals are anything else, so that the kind of every value but
+null is known before any message is seen: how two values are compared is chosen once.
+
+    kinds compared            how
+    string, integer literal   the string as Integer.valueOf or Long.valueOf reads it: "1.5" fails
+    string, decimal literal   the string as Double.valueOf reads it
+    string < string           both as Double.valueOf reads them
+    string = string           as they stand
+    string = boolean          whether the string is "true", in any case
+    boolean = string          fails
+    boolean = number          never equal
+
+The value of a condition is True, False or None (unknown). A failure is a ValueError, and makes the
+whole expression no match, whatever the rest of it says.
+"""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from cometmq.protocol.filter.numbers import double_order, java_double, java_int, java_long
+from cometmq.protocol.filter.tokens import bad
+
+Properties = Mapping[str, str]
+Value = Callable[[Properties], Any]
+Test = Callable[[Properties], bool | None]
+Verdict = Callable[[Any, Any], bool]
+Reader = Callable[[Any], Any]
+
+
+class Kind(Enum):
+    """What a value is when it is not null."""
+
+    INTEGER = auto()  # of 32 bits
+    LONG = auto()
+    DOUBLE = auto()
+    STRING = auto()
+    BOOLEAN = auto()
+    NULL = auto()  # it is always null
+
+
+class Form(Enum):
+    """How a term is written: some checks go by this, not by the kind."""
+
+    LITERAL = auto()
+    PROPERTY = auto()
+    NEGATION = auto()
+    CONDITION = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A part of an expression."""
+
+    form: Form
+    kind: Kind
+    value: Value
+    at: int  # characters before it, for the text of an error
+    constant: Any = None  # its value if it has always the same
+    name: str = ""  # of a property
+
+
+_READERS: dict[Kind, Reader] = {
+    Kind.INTEGER: java_int,
+    Kind.LONG: java_long,
+    Kind.DOUBLE: java_double,
+}
+_SIGNS: dict[str, Callable[[Any, Any], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+
+
+def literal(kind: Kind, constant: Any, at: int) -> Term:
+    """A number, a string, TRUE, FALSE or NULL."""
+    return Term(Form.LITERAL, kind, lambda properties: constant, at, constant)
+
+
+def property_of(name: str, at: int) -> Term:
+    """What the message has under this name: a string, or null."""
+    return Term(Form.PROPERTY, Kind.STRING, lambda properties: properties.get(name), at, name=name)
+
+
+def negation(term: Term, at: int) -> Term:
+    """A number with its other sign; null for all that is no number, a property included."""
+    if term.kind in _READERS:
+        opposite = -term.constant
+        return Term(Form.NEGATION, term.kind, lambda properties: opposite, at, opposite)
+    inner = term.value
+
+    def value(properties: Properties) -> None:
+        inner(properties)  # may fail
+
+    return Term(Form.NEGATION, Kind.NULL, value, at)
+
+
+def condition(term: Term) -> Term:
+    """The term where a condition is wanted: a property is one that is never true."""
+    if term.form is Form.CONDITION or _is_truth_literal(term):
+        return term
+    if term.form is Form.PROPERTY:
+        name = term.name
+        return _condition(
+            term.at, lambda properties: None if properties.get(name) is None else False
+        )
+    raise bad("a condition is expected, not a value", term.at)
+
+
+def any_of(terms: Sequence[Term]) -> Term:
+    """OR: true if one is, else unknown if one is."""
+    return _condition(terms[0].at, _first_of([condition(term).value for term in terms], True))
+
+
+def all_of(terms: Sequence[Term]) -> Term:
+    """AND: false if one is, else unknown if one is."""
+    return _condition(terms[0].at, _first_of([condition(term).value for term in terms], False))
+
+
+def _first_of(tests: list[Value], decisive: bool) -> Test:
+    def test(properties: Properties) -> bool | None:
+        unknown = False
+        for part in tests:
+            value: bool | None = part(properties)
+            if value is decisive:
+                return decisive
+            if value is None:
+                unknown = True
+        return None if unknown else not decisive
+
+    return test
+
+
+def negated(term: Term, at: int) -> Term:
+    """NOT: unknown stays unknown."""
+    inner = condition(term).value
+
+    def test(properties: Properties) -> bool | None:
+        value = inner(properties)
+        return None if value is None else not value
+
+    return _condition(at, test)
+
+
+def is_null(term: Term) -> Term:
+    """Never unknown."""
+    inner = term.value
+    return _condition(term.at, lambda properties: inner(properties) is None)
+
+
+def one_of(term: Term, strings: Sequence[str], wanted: bool) -> Term:
+    """IN, or NOT IN if membership is not wanted; only a property can be looked for."""
+    if term.form is not Form.PROPERTY:
+        raise bad("IN goes with a property", term.at)
+    name, members = term.name, frozenset(strings)
+
+    def test(properties: Properties) -> bool | None:
+        text = properties.get(name)
+        return None if text is None else (text in members) is wanted
+
+    return _condition(term.at, test)
+
+
+def between(term: Term, low: Term, high: Term) -> Term:
+    """Both ends included; two literals must be in order."""
+    inside = all_of([ordered(term, ">=", low), ordered(term, "<=", high)])
+    if low.form is high.form is Form.LITERAL and ordered(low, ">", high).value({}):
+        raise bad("BETWEEN has its ends in the wrong order", low.at)
+    return inside
+
+
+def outside(term: Term, low: Term, high: Term) -> Term:
+    """NOT BETWEEN; its ends may be in any order."""
+    return any_of([ordered(term, "<", low), ordered(term, ">", high)])
+
+
+def ordered(left: Term, sign: str, right: Term) -> Term:
+    """One of < <= > >=, of numbers and what can be read as one; unknown if either is null."""
+    for term in (left, right):
+        if term.form is Form.CONDITION or (term.form is Form.LITERAL and term.kind not in _READERS):
+            raise bad("only numbers and properties have an order", term.at)
+    common = _common_number(left.kind, right.kind)
+    read_left, read_right = _reader(left.kind, common), _reader(right.kind, common)
+    compare = _SIGNS[sign]
+    verdict = _by_double_order(compare) if common is Kind.DOUBLE else compare
+    if left.form is Form.PROPERTY and right.constant is not None:
+        return _condition(
+            left.at, _of_property(left.name, read_left, verdict, read_right(right.constant))
+        )
+    left_value, right_value = left.value, right.value
+
+    def test(properties: Properties) -> bool | None:
+        first = left_value(properties)
+        if first is None:
+            return None
+        second = right_value(properties)
+        if second is None:
+            return None
+        return verdict(read_left(first), read_right(second))
+
+    return _condition(left.at, test)
+
+
+def equal(left: Term, right: Term) -> Term:
+    """Of any kinds; null equals null, is unknown on the left side only, and false on the right."""
+    for term in (left, right):
+        if term.form is Form.LITERAL and term.kind is Kind.NULL:
+            raise bad("NULL goes with IS, not with = or <>", term.at)
+    if right.form is Form.LITERAL and _is_truth_literal(left) and not _is_truth_literal(right):
+        raise bad("TRUE and FALSE equal no number and no string", left.at)
+    read_left, verdict, read_right = _equality(left.kind, right.kind)
+    if left.form is Form.PROPERTY and right.constant is not None:
+        return _condition(
+            left.at, _of_property(left.name, read_left, verdict, read_right(right.constant))
+        )
+    left_value, right_value = left.value, right.value
+
+    def test(properties: Properties) -> bool | None:
+        first, second = left_value(properties), right_value(properties)
+        if first is None:
+            return True if second is None else None
+        if second is None:
+            return False
+        return verdict(read_left(first), read_right(second))
+
+    return _condition(left.at, test)
+
+
+def _of_property(name: str, read: Reader, verdict: Verdict, constant: Any) -> Test:
+    """The usual case, in as few calls as can be."""
+    if read is _as_it_is:
+
+        def test_text(properties: Properties) -> bool | None:
+            text = properties.get(name)
+            return None if text is None else verdict(text, constant)
+
+        return test_text
+
+    def test_number(properties: Properties) -> bool | None:
+        text = properties.get(name)
+        return None if text is None else verdict(read(text), constant)
+
+    return test_number
+
+
+def _common_number(left: Kind, right: Kind) -> Kind:
+    """What both are read as to be put in order."""
+    kinds = {left, right}
+    if Kind.NULL in kinds:
+        return Kind.NULL
+    if Kind.DOUBLE in kinds or kinds == {Kind.STRING}:
+        return Kind.DOUBLE
+    if Kind.STRING in kinds:
+        return right if left is Kind.STRING else left
+    return Kind.LONG
+
+
+def _reader(kind: Kind, common: Kind) -> Reader:
+    if kind is common or common is Kind.NULL:
+        return _as_it_is
+    if kind is Kind.STRING:
+        return _READERS[common]
+    return float if common is Kind.DOUBLE else _as_it_is
+
+
+def _equality(left: Kind, right: Kind) -> tuple[Reader, Verdict, Reader]:
+    """How values of two kinds are read and then told equal."""
+    if left is right or Kind.NULL in (left, right):
+        return _as_it_is, operator.eq, _as_it_is
+    if right is Kind.BOOLEAN:
+        # A string is read; a number is never equal.
+        return (_truth if left is Kind.STRING else _as_it_is), _same_truth, _as_it_is
+    if left is Kind.BOOLEAN:
+        return _as_it_is, (_fails if right is Kind.STRING else _same_truth), _as_it_is
+    common = _common_number(left, right)
+    return _reader(left, common), operator.eq, _reader(right, common)
+
+
+def _by_double_order(compare: Callable[[Any, Any], bool]) -> Verdict:
+    return lambda left, right: compare(double_order(left, right), 0)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _truth(text: str) -> bool:
+    return text.lower() == "true"
+
+
+def _same_truth(left: Any, right: Any) -> bool:
+    return left is right  # to Python, 1 == True
+
+
+def _fails(left: bool, right: str) -> bool:
+    raise ValueError("a boolean compared with a string")
+
+
+def _is_truth_literal(term: Term) -> bool:
+    return term.form is Form.LITERAL and term.kind in (Kind.BOOLEAN, Kind.NULL)
+
+
+def _condition(at: int, test: Test) -> Term:
+    return Term(Form.CONDITION, Kind.BOOLEAN, test, at)

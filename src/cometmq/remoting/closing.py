@@ -1,0 +1,20 @@
+"""How several connections are closed together."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+
+from cometmq.remoting.channel import Channel
+
+
+async def close_all(channels: Iterable[Channel], patience_ms: int) -> None:
+    """Send what is written and close; whoever does not read it in time is cut off."""
+    leaving = list(channels)
+    for leave in (Channel.close, Channel.abort):
+        for channel in leaving:
+            leave(channel)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_ms / 1000):
+                for channel in leaving:
+                    await channel.gone.wait()
+            return
