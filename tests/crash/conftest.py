@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from cometmq.store import index
+
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
@@ -12,3 +14,9 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def few_keys_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or none of so few messages would have keys in a file that no checkpoint vouches for."""
+    monkeypatch.setattr(index, "HELD_MAX", 2)

@@ -1,36 +1,51 @@
 """A store on a shadow disk, a history of what was sent to it, and the check of what is left.
 
 The check is one sentence: what a store holds after a cut is a prefix of what was sent, in the order
-of the log, at least as long as what was promised, each at its own place and found by its keys.
+of the log, at least as long as what was promised, each at its own place and found by its keys; the
+table beside it is one that was saved, and no older than what was promised; and the checkpoint
+vouches for nothing that is gone. Of a topic that was being deleted, what was sent before is there
+or gone, all of it.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 
+from cometmq.errors import BeingDeleted, DiskFull, Malformed
 from cometmq.protocol.hosts import Host
 from cometmq.protocol.message import StoredMessage, unpack_records
 from cometmq.protocol.properties import encode_properties
+from cometmq.store.checkpoint import read_checkpoint
 from cometmq.store.config import StoreConfig
 from cometmq.store.found import GetStatus, Stored
+from cometmq.store.marks import marks_of
 from cometmq.store.message_store import MessageStore
 from cometmq.store.new_message import NewMessage
+from cometmq.store.state_file import StateFile
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import PowerCut, ShadowDisk
 
 START_MS = 1_700_000_000_000
 ROOT = "/store"
+FILE_SIZE = 4096
 SIZES = {
-    "mapped_file_size_commit_log": 4096,
+    "mapped_file_size_commit_log": FILE_SIZE,
     "mapped_file_size_consume_queue": 20 * 10,
     "max_hash_slot_num": 16,
     "max_index_num": 40,
+    "clean_file_forcibly_enable": False,  # a full disk is to cost nothing here
 }
+TABLE = Path(ROOT) / "config" / "topics.json"
+CHECKPOINT = Path(ROOT) / "checkpoint"
 QUEUES = [("Orders", 0), ("Orders", 1), ("Bills", 0), ("%RETRY%group", 3)]
 HOSTS = [Host("10.1.2.3", 40000), Host("2001:db8::7", 40001)]
 FOREVER_MS = 2**62
+QUERY_MAX = 32
+EVERY_KEY = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +65,30 @@ class History:
     promised: int = 0
     serial: int = 0
     coming: list[tuple[str, NewMessage]] = field(default_factory=list)  # being put
+    saved: int = 0  # the version of the table that must be there, or a later one
+    saving: int = 0  # the last that may be
+    leaving: tuple[str, int] = "", 0  # a topic that is being deleted; so many were sent before
+    gone: list[Sent] = field(default_factory=list)  # of deleted topics: found by their keys alone
 
-    def after(self, kept: int) -> "History":
+    def after(self, kept: int, version: int) -> "History":
         """The history of a store that holds the first `kept`: a reader may have seen them."""
-        return History(self.sent[:kept], kept, self.serial)
+        sent, gone = self.sent[:kept], list(self.gone)
+        return History(sent, kept, self.serial, saved=version, saving=self.saving, gone=gone)
 
     def copy(self) -> "History":
-        return History(list(self.sent), self.promised, self.serial, list(self.coming))
+        return replace(self, sent=list(self.sent), coming=list(self.coming), gone=list(self.gone))
+
+    def delete(self, log_end: int) -> None:
+        """The topic that was being deleted is."""
+        gone = self.of_leaving()
+        self.promised -= sum(one in gone for one in self.sent[: self.promised])
+        self.sent = [one for one in self.sent if one not in gone]
+        self.gone += [one for one in gone if one.stored.end <= log_end]
+        self.leaving = "", 0
+
+    def of_leaving(self) -> list[Sent]:
+        topic, count = self.leaving
+        return [one for one in self.sent[:count] if one.message.topic == topic]
 
 
 @dataclass(frozen=True)
@@ -118,24 +150,68 @@ async def settled(disk: ShadowDisk, future: "asyncio.Future[None]") -> None:
     future.result()
 
 
-def put(store: MessageStore, history: History, chance: Random, now_ms: int) -> Stored:
-    key, message = new_message(history, chance)
-    history.coming = [(key, message)]
-    stored = store.put(message, now_ms)
-    history.coming = []
-    history.sent.append(Sent(message, key, stored))
-    return stored
+def put(store: MessageStore, history: History, chance: Random, now_ms: int) -> Stored | None:
+    """None if the disk is full, or its topic is being deleted: then nothing happened."""
+    return _put(store, history, [new_message(history, chance)], now_ms)
 
 
-def put_batch(store: MessageStore, history: History, chance: Random, now_ms: int) -> Stored:
+def put_batch(store: MessageStore, history: History, chance: Random, now_ms: int) -> Stored | None:
     queue = chance.choice(QUEUES)
     made = [new_message(history, chance, queue) for _ in range(chance.randint(1, 4))]
+    return _put(store, history, made, now_ms)
+
+
+def _put(
+    store: MessageStore, history: History, made: list[tuple[str, NewMessage]], now_ms: int
+) -> Stored | None:
     history.coming = made
-    places = store.put_batch([message for _, message in made], now_ms)
-    history.coming = []
+    try:
+        if len(made) == 1:
+            places = [store.put(made[0][1], now_ms)]
+        else:
+            places = store.put_batch([message for _, message in made], now_ms)
+    except (DiskFull, BeingDeleted):
+        return None
+    finally:
+        history.coming = []
     for (key, message), stored in zip(made, places, strict=True):
         history.sent.append(Sent(message, key, stored))
     return places[-1]
+
+
+def save(disk: ShadowDisk, history: History) -> None:
+    """The table, in its next version; OSError, and it may be either one."""
+    history.saving += 1
+    content = json.dumps({"version": history.saving, "filler": "x" * (history.saving % 3 * 400)})
+    StateFile(disk, TABLE).write(content.encode())
+    history.saved = history.saving
+
+
+def check_table(disk: ShadowDisk, history: History) -> int:
+    """The version that is there."""
+    version = StateFile(disk, TABLE).read(_version) or 0
+    assert history.saved <= version <= history.saving, (
+        f"the table is of version {version}, not {history.saved} to {history.saving}"
+    )
+    return version
+
+
+def _version(content: bytes) -> int:
+    try:
+        return int(json.loads(content)["version"])
+    except ValueError as error:
+        raise Malformed(str(error)) from error
+
+
+def check_backup(disk: ShadowDisk, version: int) -> None:
+    """Were the table damaged, the version before it would still be there."""
+    disk.overwrite(TABLE, b"")
+    assert StateFile(disk, TABLE).read(_version) == version, "the version before it is not in .bak"
+
+
+def vouched(disk: ShadowDisk) -> int:
+    """What the checkpoint says is on disk of the log."""
+    return read_checkpoint(disk, CHECKPOINT).log_end
 
 
 def read_all(store: MessageStore) -> list[StoredMessage]:
@@ -160,6 +236,9 @@ def read_all(store: MessageStore) -> list[StoredMessage]:
 def check(store: MessageStore, history: History, chance: Random, keys: int = 8) -> int:
     """See the top of the file. How many messages are there."""
     found = read_all(store)
+    offsets = {message.physical_offset for message in found}
+    if all(one.stored.physical_offset not in offsets for one in history.of_leaving()):
+        history.delete(store.log_bounds[1])
     for message, (key, coming) in zip(found[len(history.sent) :], history.coming, strict=False):
         at = message.physical_offset
         history.sent.append(Sent(coming, key, Stored(at, message.queue_offset, 0, 0)))
@@ -170,13 +249,22 @@ def check(store: MessageStore, history: History, chance: Random, keys: int = 8) 
         )
         check_same(message, sent)
     assert len(found) >= history.promised, f"{len(found)} of {history.promised} promised"
-    for sent in chance.sample(history.sent[: len(found)], min(keys, len(found))):
-        offsets = {
-            message.physical_offset
-            for message in store.query(sent.message.topic, sent.key, 0, FOREVER_MS)
-        }
-        assert offsets == {sent.stored.physical_offset}, f"{sent.key} by key: {offsets}"
+    in_log = history.gone + history.sent[: len(found)]
+    check_keys(store, sorted(in_log, key=lambda one: one.stored.physical_offset), chance, keys)
     return len(found)
+
+
+def check_keys(store: MessageStore, sent: list[Sent], chance: Random, count: int) -> None:
+    """Each key of some messages finds all that have it, newest first, and no others."""
+    having: dict[tuple[str, str], list[int]] = {}
+    for one in sent:
+        for key in marks_of(one.message.properties_text).keys:
+            having.setdefault((one.message.topic, key), []).append(one.stored.physical_offset)
+    wanted = list(having) if count >= len(having) else chance.sample(list(having), count)
+    for topic, key in wanted:
+        offsets = [one.physical_offset for one in store.query(topic, key, 0, FOREVER_MS)]
+        expected = having[topic, key][::-1][:QUERY_MAX]
+        assert offsets == expected, f"{topic} by key {key}: {offsets}, not {expected}"
 
 
 def check_same(message: StoredMessage, sent: Sent) -> None:

@@ -5,6 +5,7 @@ COMETMQ_CRASH_STATES says how many crash states are looked at, in all.
 
 import os
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -18,10 +19,10 @@ pytestmark = pytest.mark.timeout(7200)
 @pytest.mark.parametrize("kind", KINDS)
 def test_power_cuts_lose_nothing_promised(kind):
     workers = os.cpu_count() or 1
-    wanted, states, seed = STATES / len(KINDS), 0, 0
+    states = histories = 0
     with ProcessPoolExecutor(workers) as pool:
-        while states < wanted:
-            seeds = range(seed, seed + workers)
-            states += sum(pool.map(run_history, [kind] * workers, seeds))
-            seed += workers
-    print(f"{kind}: {states} states of {seed} histories")
+        while states < STATES / len(KINDS):
+            seeds = range(histories, histories + workers)
+            states += sum(pool.map(partial(run_history, kind), seeds))
+            histories += workers
+    print(f"{kind}: {states} states of {histories} histories")

@@ -8,7 +8,8 @@ import pytest
 
 from cometmq.disk import RealDisk
 from cometmq.errors import BadState
-from cometmq.testing.shadow_disk import SECTOR_SIZE, PowerCut, ShadowDisk
+from cometmq.testing.shadow_disk import PowerCut, ShadowDisk
+from cometmq.testing.shadow_files import SECTOR_SIZE
 
 PATH = Path("/a/b/file")
 SIZE = 4 * SECTOR_SIZE
@@ -125,6 +126,49 @@ def test_a_failed_sync_takes_what_it_was_to_write():
     assert {content[-4:] for content in contents(disk) if content} == {b"kept"}
 
 
+def test_what_a_failed_sync_took_is_taken_from_the_next_process_too():
+    """On the same cache, until it is written again: with the same bytes, or by way of others."""
+    for rewrite in (False, True):
+        disk = ShadowDisk()
+        region = disk.create(PATH, SIZE)
+        region.memory[:4] = b"lost"
+        disk.fail_sync_at = disk.syncs
+        with pytest.raises(OSError):
+            region.sync()
+        again = disk.kill()
+        region = again.map(PATH, SIZE)
+        assert region.memory[:4] == b"lost"
+        if rewrite:
+            region.rewrite(2, 3)
+        for seed in range(20):
+            again.write_back(Random(seed))
+        region.sync()
+        left = {content[:4] for content in contents(again) if content}
+        assert (bytes(4) in left) != rewrite
+        region.memory[:4] = bytes(4)
+        again.step()
+        region.memory[:4] = b"lost"
+        region.sync()
+        assert {content[:4] for content in contents(again) if content} == {b"lost"}
+
+
+def test_a_file_of_a_batch_has_its_size_when_it_has_its_name():
+    """After a kill at any step; a cut may keep the name and take the size."""
+    paths = [PATH, PATH.with_name("other"), Path("/a/c/file")]
+    steps = step_count(lambda disk: disk.write_all([(path, 9, b"x", 99) for path in paths]), None)
+    for step in range(steps):
+        disk = ShadowDisk()
+        disk.cut_at = step
+        with pytest.raises(PowerCut):
+            disk.write_all([(path, 9, b"x", 99) for path in paths])
+        killed = disk.kill()
+        for path in paths:
+            assert not holds(killed, path) or killed.read(path) == bytes(9) + b"x" + bytes(89)
+    disk = ShadowDisk()
+    disk.write_all([(path, 9, b"x", 99) for path in paths])
+    assert all(contents(disk, path) == {bytes(9) + b"x" + bytes(89)} for path in paths)
+
+
 def test_a_full_disk_has_room_again():
     disk = ShadowDisk()
     disk.room = SIZE - 1
@@ -139,7 +183,8 @@ def test_a_full_disk_has_room_again():
 
 def test_held_work_is_done_when_released_or_waited_for():
     disk = ShadowDisk()
-    assert disk.begin(lambda: 1).done()
+    disk.release()
+    assert disk.begin(lambda: 1).done(), "nothing is held unless it was asked for"
     disk.hold()
     released, waited = disk.begin(lambda: 2), disk.begin(lambda: 3)
     assert not released.done()

@@ -93,15 +93,17 @@ async def look(disk: ShadowDisk, history: History, is_strict: bool) -> None:
             check(store, after, Random(1))
 
 
-@pytest.mark.parametrize("number", range(len(SHAPES)))
-def test_the_last_record_is_whole_or_gone(number):
-    async def story() -> None:
+def tear(number: int, step: int) -> int:
+    """A shape cut at every so many bytes; how many cuts."""
+
+    async def story() -> int:
         disk, history = await written(*SHAPES[number], number)
         content = disk.read(LOG)
         last, older = history.sent[-1].stored, history.sent[-2].stored
         start, end = last.physical_offset, last.end
         before = content[older.physical_offset : older.end]
-        for cut in range(start, end, STEP):
+        cuts = 0
+        for cut in range(start, end, step):
             for name, rest in fills(end - cut, before[cut - start :], Random(cut)).items():
                 torn = disk.kill()
                 torn.overwrite(LOG, content[:cut] + rest + content[end:])
@@ -109,5 +111,12 @@ def test_the_last_record_is_whole_or_gone(number):
                     await look(torn, history, name == "zeros")
                 except Exception as error:
                     raise AssertionError(f"{name} from byte {cut - start} on: {error!r}") from error
+                cuts += 1
+        return cuts
 
-    asyncio.run(story())
+    return asyncio.run(story())
+
+
+@pytest.mark.parametrize("number", range(len(SHAPES)))
+def test_the_last_record_is_whole_or_gone(number):
+    print(f"shape {number}: {tear(number, STEP)} cuts")

@@ -1,24 +1,33 @@
-"""Puts, batches, flushes, reads, closes and crashes in any order agree with plain lists."""
+"""Puts, batches, rolls, flushes, reads, cleaning, deletions, closes, kills and power cuts, in any
+order, agree with plain lists.
+"""
 
 import asyncio
 import os
-import shutil
-import tempfile
+from bisect import bisect_left
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cometmq.disk import RealDisk
+from cometmq.errors import BeingDeleted
 from cometmq.protocol.hosts import Host
 from cometmq.protocol.java import hash_code
-from store.rig import EVER_MS, NOON_MS, message, open_store, read_all, records
+from cometmq.testing.clock import ManualClock
+from cometmq.testing.shadow_disk import ShadowDisk
+from store.rig import EVER_MS, NOON_MS, SIZES, message, open_store, records
 
 EXAMPLES = int(os.environ.get("COMETMQ_MODEL_EXAMPLES", "100"))
-QUICK = "/dev/shm" if Path("/dev/shm").is_dir() else None  # where a sync costs nothing
 HOSTS = [Host("10.0.0.1", 5), Host("2001:db8::1", 6)]
+FOLDER = Path("/store")
+FILE_SIZE = SIZES["mapped_file_size_commit_log"]
+KEPT_MS = 72 * 3_600_000
+FILES_A_ROUND_MAX = 10
+QUERY_MAX = 32
 
 topics = st.sampled_from(["T", "U", "%RETRY%g"])
 queue_ids = st.integers(0, 2)
@@ -42,40 +51,44 @@ class StoreMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="cometmq-model-", dir=QUICK))
         self.loop = asyncio.new_event_loop()
-        self.now_ms = NOON_MS
+        self.clock = ManualClock(NOON_MS)
+        self.disk = ShadowDisk()
         self.queues = defaultdict(list)  # what was put, in order, by topic and queue id
         self.log = []  # the same of all queues
+        self.durable = 0  # so many of them survive a power cut
+        self.start = 0  # the log before this is deleted
 
     @initialize()
     def open(self):
-        self.disk = RealDisk()
-        self.store = self.loop.run_until_complete(open_store(self.folder, self.disk).__aenter__())
-
-    def leave(self, how):
-        self.loop.run_until_complete(how)
-        if self.disk._threads is not None:  # a file that was being made ahead
-            self.disk._threads.shutdown()
+        self.disk.wall_ms = self.clock.wall_ms
+        store = open_store(FOLDER, self.disk, self.clock)
+        self.store = self.loop.run_until_complete(store.__aenter__())
 
     def teardown(self):
-        self.leave(self.store.__aexit__(None, None, None))
-        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.run_until_complete(self.store.__aexit__(None, None, None))
         self.loop.close()
-        shutil.rmtree(self.folder)
+
+    @property
+    def now_ms(self):
+        return self.clock.wall_ms()
 
     def remember(self, stored, one):
         queue = self.queues[one.topic, one.queue_id]
         assert stored.queue_offset == len(queue)
         assert not self.log or stored.physical_offset >= self.log[-1][0].end
-        queue.append((stored, one, self.now_ms))
-        self.log.append((stored, one, self.now_ms))
+        item = stored, one, self.now_ms
+        queue.append(item)
+        self.log.append(item)
+
+    def kept(self, items):
+        return [item for item in items if item[0].physical_offset >= self.start]
 
     # Writing
 
     @rule(topic=topics, queue_id=queue_ids, content=contents, later_ms=st.integers(0, 1500))
     def put(self, topic, queue_id, content, later_ms):
-        self.now_ms += later_ms
+        self.clock.jump(later_ms)
         one = message(topic=topic, queue_id=queue_id, **content)
         self.remember(self.store.put(one, self.now_ms), one)
 
@@ -97,11 +110,13 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def flush(self):
         self.loop.run_until_complete(self.store.flush())
+        self.durable = len(self.log)
 
     @rule()
     def wait_for_disk(self):
         if self.log:
             self.loop.run_until_complete(self._durable(self.log[-1][0]))
+            self.durable = len(self.log)
 
     async def _durable(self, stored):
         await self.store.durable(stored)
@@ -111,17 +126,50 @@ class StoreMachine(RuleBasedStateMachine):
         """What the timers do every half second."""
         self.store._log.begin_next()
 
+    @rule(seed=st.integers(0, 99))
+    def write_back(self, seed):
+        """What the kernel does by itself."""
+        self.disk.write_back(Random(seed))
+
+    @rule()
+    def clean(self):
+        """Three days later all files but the one in use are too old."""
+        self.flush()
+        self.clock.jump(KEPT_MS + 1)
+        start, end = self.store.log_bounds
+        files = max(1, -(-(end - start) // FILE_SIZE))
+        assert self.store.clean() == min(files - 1, FILES_A_ROUND_MAX)
+        self.flush()
+        self.what_is_gone()
+
+    @rule()
+    def clean_what_is_new(self):
+        """Nothing goes before its time."""
+        self.store.clean()
+        self.flush()  # deletes what goes: a cut before that would bring it back
+        self.what_is_gone()
+
+    @invariant()
+    def what_is_gone(self):
+        if hasattr(self, "store"):
+            before, self.start = self.start, self.store.log_bounds[0]
+            assert self.start % FILE_SIZE == 0 and self.start >= before
+            for stored, _, put_ms in self.log:
+                if before <= stored.physical_offset < self.start:
+                    assert self.now_ms - put_ms > KEPT_MS, "it was not old"
+
     # Reading
 
     @rule(topic=topics, queue_id=queue_ids, data=st.data())
     def get(self, topic, queue_id, data):
         queue = self.queues[topic, queue_id]
-        offset = data.draw(st.integers(0, max(0, len(queue) - 1)))
+        first = len(queue) - len(self.kept(queue))
+        offset = data.draw(st.integers(first, max(first, len(queue) - 1)))
         tag = data.draw(st.sampled_from([None, "a", "Aa"]))
         wanted = None if tag is None else lambda code: code == hash_code(tag)
         found = self.store.get(topic, queue_id, offset, 32, wanted)
-        assert (found.min_offset, found.max_offset) == (0, len(queue))
-        if not queue:
+        assert (found.min_offset, found.max_offset) == (first, len(queue))
+        if first == len(queue):
             return
         looked_at = queue[offset : found.next_offset]
         assert looked_at
@@ -131,21 +179,44 @@ class StoreMachine(RuleBasedStateMachine):
         ]  # fmt: skip
         self.agree(records(found), expected)
 
-    @rule(topic=topics, key=st.sampled_from(["k1", "k2", "k3", "A", "AB", "none"]))
-    def query(self, topic, key):
+    @rule(topic=topics, key=st.sampled_from(["k1", "k2", "k3", "A", "AB", "none"]), data=st.data())
+    def query(self, topic, key, data):
+        begin_ms, end_ms = EVER_MS
+        if self.log and data.draw(st.booleans()):
+            times = st.sampled_from([put_ms for _, _, put_ms in self.log])
+            begin_ms, end_ms = sorted((data.draw(times), data.draw(times)))
         expected = [
-            item for item in self.log
+            item for item in self.kept(self.log)
             if item[1].topic == topic and key in keys_of(properties_of(item[1]))
+            and begin_ms <= item[2] <= end_ms
         ]  # fmt: skip
-        self.agree(self.store.query(topic, key, *EVER_MS), expected[::-1][:32])
+        found = self.store.query(topic, key, begin_ms, end_ms)
+        self.agree(found, expected[::-1][:QUERY_MAX])
+
+    @rule(topic=topics, queue_id=queue_ids, shift_ms=st.integers(-2000, 2000), data=st.data())
+    def by_time(self, topic, queue_id, shift_ms, data):
+        """The message that was stored nearest to the time, the earlier one of two."""
+        queue = self.queues[topic, queue_id]
+        kept = self.kept(queue)
+        first, times = len(queue) - len(kept), [put_ms for _, _, put_ms in kept]
+        assert self.store.earliest_ms(topic, queue_id) == (times[0] if times else -1)
+        if times:
+            wanted_ms = data.draw(st.sampled_from(times)) + shift_ms
+            found = self.store.offset_by_time(topic, queue_id, wanted_ms) - first
+            assert found == nearest(times, wanted_ms)
 
     @rule(data=st.data())
     def record(self, data):
         if self.log:
             item = data.draw(st.sampled_from(self.log))
-            self.agree([self.store.record(item[0].physical_offset)], [item])
+            found = self.store.record(item[0].physical_offset)
+            if item[0].physical_offset < self.start:
+                assert found is None
+            else:
+                self.agree([found], [item])
 
     def agree(self, found, expected):
+        found = list(found)
         assert [one.physical_offset for one in found] == [
             at.physical_offset for at, _, _ in expected
         ]
@@ -159,31 +230,106 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def close_and_open(self):
-        self.leave(self.store.__aexit__(None, None, None))
-        assert not (self.folder / "abort").exists()
+        self.loop.run_until_complete(self.store.__aexit__(None, None, None))
+        assert "abort" not in self.disk.names(FOLDER)
         self.open()
         self.everything()
 
     @rule()
-    def crash_and_open(self):
+    def kill_and_open(self):
         """The process dies, the machine does not: all that was put is there."""
-        self.leave(self.store.abandon())
+        self.open_after(self.disk.kill(), len(self.log))
+
+    @rule(seed=st.integers(0, 2**32))
+    def cut_power_and_open(self, seed):
+        """What was flushed is there, and some or all of what came after it."""
+        self.open_after(self.disk.crash(Random(seed)), self.durable)
+
+    @rule(
+        topic=topics, turns=st.integers(0, 15), end=st.sampled_from(["", "kill", "cut"]),
+        seed=st.integers(0, 99),
+    )  # fmt: skip
+    def delete_topic(self, topic, turns, end, seed):
+        """Messages are sent beside it, and it may come to a sudden end: all of it goes, or none."""
+        old = {key: queue for key, queue in self.queues.items() if key[0] == topic}
+        self.queues.update((key, []) for key in old)
+        promised = len(self.log)
+        image = self.loop.run_until_complete(self._delete(topic, turns, end, Random(seed)))
+        if not end:
+            self.durable = promised
+        elif end == "kill":
+            self.open_after(image, len(self.log), old)
+        else:
+            self.open_after(image, self.durable, old)
+
+    async def _delete(self, topic, turns, end, chance):
+        deletion = asyncio.ensure_future(self.store.delete_topic(topic))
+        for turn in range(turns):
+            await asyncio.sleep(0)
+            one = message(b"%d" % turn, chance.choice([topic, "U"]), chance.randrange(3))
+            with suppress(BeingDeleted):
+                self.remember(self.store.put(one, self.now_ms), one)
+        image = self.disk.kill() if end == "kill" else self.disk.crash(chance) if end else None
+        await deletion
+        return image
+
+    def open_after(self, image, promised, deleted=None):
+        self.loop.run_until_complete(self.store.abandon())
+        self.disk = image
         self.open()
+        self.what_is_gone()
         assert self.store.recovered.bad == ()
+        end = self.store.log_bounds[1]
+        lost = [item for item in self.log if item[0].end > end]
+        self.come_back(deleted or {}, lost)
+        assert len(self.log) - len(lost) >= promised
+        for item in reversed(lost):
+            assert self.log.pop() is item, "only the end is lost"
+            assert self.queues[item[1].topic, item[1].queue_id].pop() is item
+        self.durable = len(self.log)
         self.everything()
 
+    def come_back(self, deleted, lost):
+        """What was being deleted, if it was too early for that: nothing came in its place."""
+        are_lost = {id(item) for item in lost}
+        if any(
+            self.store.bounds(*key)[1] > len(self.queues[key])
+            or any(id(item) in are_lost for item in queue)
+            for key, queue in deleted.items()
+        ):
+            assert not any(self.queues[key] for key in deleted)
+            self.queues.update(deleted)
+
     def everything(self):
+        self.what_is_gone()
         for (topic, queue_id), queue in self.queues.items():
-            self.agree(read_all(self.store, topic, queue_id), queue)
+            self.agree(read_kept(self.store, topic, queue_id), self.kept(queue))
 
     @invariant()
     def bounds(self):
         if hasattr(self, "store"):
             for (topic, queue_id), queue in self.queues.items():
-                assert self.store.bounds(topic, queue_id) == (0, len(queue))
+                first = len(queue) - len(self.kept(queue))
+                assert self.store.bounds(topic, queue_id) == (first, len(queue))
             if self.log:
-                start, end = self.store.log_bounds
-                assert start == 0 and end >= self.log[-1][0].end
+                assert self.store.log_bounds[1] >= self.log[-1][0].end
+
+
+def read_kept(store, topic, queue_id):
+    offset, end = store.bounds(topic, queue_id)
+    while offset < end:
+        found = store.get(topic, queue_id, offset, 32)
+        yield from records(found)
+        assert found.next_offset > offset
+        offset = found.next_offset
+
+
+def nearest(times, wanted_ms):
+    after = bisect_left(times, wanted_ms)
+    if after in (0, len(times)):
+        return max(0, after - 1)
+    before = after - 1
+    return after if wanted_ms - times[before] > times[after] - wanted_ms else before
 
 
 def properties_of(sent):

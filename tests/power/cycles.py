@@ -9,10 +9,13 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from power.writer import LOG_FILE_SIZE, QUEUE_FILE_SIZE
+
 SCRIPT = Path(__file__).with_name("writer.py")
 QUEUES = 4
 LOST_MS_MAX = 2_000  # under ASYNC: 50 ms between flushes, and a slow machine
 MESSAGES_MAX = 6_000  # then a new store is begun: the disk is small
+SIZES = {"commitlog": LOG_FILE_SIZE, "consumequeue": QUEUE_FILE_SIZE}
 
 
 class Writer:
@@ -206,6 +209,13 @@ class Run:
     def _cut_before(self) -> int | None:
         """When the last writer that was open stopped, if the power was cut since."""
         return self._stopped_ms if self._cut else None
+
+    def check_whole(self) -> None:
+        """There is no file for which the original would refuse the store: half made, or a stray."""
+        for kind, size in SIZES.items():
+            for path in (self._folder / "store" / kind).rglob("*"):
+                is_whole = path.is_dir() or (path.name.isdigit() and path.stat().st_size == size)
+                assert is_whole, f"{path} of {path.stat().st_size} bytes"
 
     def _begin_anew(self) -> None:
         self.finish()

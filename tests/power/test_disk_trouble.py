@@ -157,21 +157,9 @@ ODD = [
 ]  # fmt: skip
 
 
-# Not noticed yet: one file of many that somebody took away or cut behind the store's back. Whole
-# folders are, and what a crash can do is.
-UNNOTICED = [
-    one_queue_gone, last_queue_file_gone, empty_queue_folder, zero_byte_queue_file,
-    short_queue_file,
-]  # fmt: skip
-UNNOTICED_WHEN_CLEAN = [one_index_file_gone, zero_byte_index_file]
-
-
 @pytest.mark.parametrize("crash", [False, True], ids=["clean", "killed"])
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.__name__)
-def test_odd_files_cost_nothing(request, tmp_path, odd, crash):
-    if odd in UNNOTICED or (odd in UNNOTICED_WHEN_CLEAN and not crash):
-        reason = "one file of a queue or the index that is gone is not made again"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+def test_odd_files_cost_nothing(tmp_path, odd, crash):
     asyncio.run(make(tmp_path, crash))
     assert (tmp_path / "abort").exists() == crash
     odd(tmp_path)

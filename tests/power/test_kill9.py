@@ -22,6 +22,7 @@ def test_kills(mode, tmp_path):
     run = Run(tmp_path, mode, SEED)
     for _ in range(CYCLES):
         run.cycle(stop_early=chance.random() < 1 / 6)
+        run.check_whole()
     run.finish()
     print(run.history.summary(CYCLES, time.monotonic() - started))
     assert run.history.acked > CYCLES * 5 and run.history.lost == 0

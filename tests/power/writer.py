@@ -38,6 +38,7 @@ from cometmq.store.state_file import StateFile
 
 TOPIC, QUEUES, SENDERS = "Power", 4, 8
 FLUSH_MS = 50
+LOG_FILE_SIZE, QUEUE_FILE_SIZE = 256 << 10, 300 * 20
 
 
 def tell(*words):
@@ -62,8 +63,8 @@ def config_of(folder, mode):
     return StoreConfig(
         store_path_root_dir=str(folder / "store"),
         flush_disk_type=FlushDiskType.SYNC_FLUSH if mode == "SYNC" else FlushDiskType.ASYNC_FLUSH,
-        mapped_file_size_commit_log=256 << 10,
-        mapped_file_size_consume_queue=300 * 20,
+        mapped_file_size_commit_log=LOG_FILE_SIZE,
+        mapped_file_size_consume_queue=QUEUE_FILE_SIZE,
         max_hash_slot_num=500,
         max_index_num=2000,
         flush_interval_commit_log=FLUSH_MS,

@@ -2,6 +2,7 @@
 
 import errno
 import threading
+from concurrent.futures import Future
 from pathlib import Path
 
 from cometmq.disk import RealDisk
@@ -23,6 +24,12 @@ SIZES = {
     "max_hash_slot_num": 7,
     "max_index_num": 20,
 }
+# A busy machine may be in a test for seconds: timers must not flush or make files meanwhile.
+UNHURRIED = {
+    "flush_interval_commit_log": 3_600_000,
+    "flush_interval_consume_queue": 3_600_000,
+    "clean_resource_interval": 3_600_000,
+}
 
 
 def config_of(folder: Path, **changes) -> StoreConfig:
@@ -30,8 +37,9 @@ def config_of(folder: Path, **changes) -> StoreConfig:
 
 
 def open_store(folder: Path, disk=None, clock=None, announce=None, **changes) -> MessageStore:
-    """To be used with `async with`."""
+    """To be used with `async with`. By the clock of the machine nothing is done, unless told so."""
     more = {} if announce is None else {"announce": announce}
+    changes = (UNHURRIED if clock is None else {}) | changes
     config = config_of(folder, **changes)
     return MessageStore(config, disk or RoomyDisk(), clock or RealClock(), HOST, **more)
 
@@ -75,6 +83,9 @@ class WatchedRegion:
         self.path = inner.path
         self.memory = inner.memory
         self.find = inner.find
+        self.used = inner.used
+        self.warm = inner.warm
+        self.rewrite = inner.rewrite
         self._inner = inner
         self._disk = disk
 
@@ -104,9 +115,22 @@ class WatchedDisk(RoomyDisk):
         self.may_sync.set()
         self.fails_to_sync = False
         self.room: int | None = None  # files that may still be made
+        self.syncs_begun = 0
+        self._work: set[Future] = set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Its threads have something to do."""
+        return any(not each.done() for each in self._work)
+
+    def begin(self, work):
+        future = super().begin(work)
+        self._work = {each for each in self._work if not each.done()} | {future}
+        return future
 
     def before_sync(self, path: Path) -> None:
-        assert self.may_sync.wait(10)
+        self.syncs_begun += 1
+        assert self.may_sync.wait(60)
         self.synced.append(path)
         if self.fails_to_sync:
             raise OSError(errno.EIO, "Input/output error")

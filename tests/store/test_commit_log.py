@@ -1,6 +1,8 @@
 """The log's row of files: rolling, blanks, views, cuts, and what a start finds there."""
 
+import errno
 import struct
+import threading
 
 import pytest
 
@@ -203,7 +205,11 @@ def test_a_dropped_file_is_gone_but_for_those_who_read_it(opened, tmp_path):
     for i in range(9):
         append(log, bytes([i]) * 1000)
     held = log.view(1000, 1000)
-    assert log.drop_oldest().name == f"{0:020}"
+    gone = log.drop_oldest()
+    assert gone.path.name == f"{0:020}"
+    gone.sync()  # as one that was under way may
+    gone.close()
+    RealDisk().delete(gone.path)
     assert (log.start, log.end) == (4096, 9192)
     assert log.view(1000, 1000) is None
     assert bytes(log.view(4096, 1000)) == b"\x04" * 1000
@@ -262,3 +268,57 @@ def test_files_of_others_are_left_alone(opened, tmp_path):
     assert len(opened(odd=odd).files) == 1
     assert len(odd) == 4
     assert len(names(tmp_path)) == 5
+
+
+class WarmRegion:
+    def __init__(self, inner, warmed, failure):
+        self.path, self.memory, self.close = inner.path, inner.memory, inner.close
+        self._warmed, self._failure = warmed, failure
+
+    def warm(self, pages):
+        self._warmed.append((self.path.name, pages, threading.current_thread().name))
+        if self._failure:
+            raise self._failure
+
+
+class WarmDisk(RealDisk):
+    def __init__(self):
+        super().__init__()
+        self.warmed = []
+        self.failure = None
+
+    def create(self, path, size):
+        return WarmRegion(super().create(path, size), self.warmed, self.failure)
+
+
+def test_only_a_file_made_ahead_is_warmed_and_not_by_who_puts(tmp_path):
+    disk = WarmDisk()
+    log = CommitLog(tmp_path, 4096, disk, warm_pages=7)
+    log.room_for(3000).written += 3000
+    assert disk.warmed == []
+    log.begin_next()
+    log.room_for(3000).written += 3000
+    ((name, pages, thread),) = disk.warmed
+    assert (name, pages) == (f"{4096:020}", 7)
+    assert thread != threading.current_thread().name
+    log.close()
+
+
+def test_a_file_that_could_not_be_warmed_is_made_again_when_needed(tmp_path):
+    disk = WarmDisk()
+    disk.failure = OSError(errno.EIO, "Input/output error")
+    log = CommitLog(tmp_path, 4096, disk, warm_pages=7)
+    log.room_for(3000).written += 3000
+    log.begin_next()
+    assert log.room_for(3000).base == 4096
+    log.close()
+
+
+def test_none_is_warmed_unless_asked_for(tmp_path):
+    disk = WarmDisk()
+    log = CommitLog(tmp_path, 4096, disk)
+    log.room_for(3000).written += 3000
+    log.begin_next()
+    log.room_for(3000)
+    assert disk.warmed == []
+    log.close()

@@ -99,6 +99,37 @@ def test_a_long_queue_keeps_little_in_memory_and_reads_across(opened):
     assert all_units(queue) == [unit(i) for i in range(5000)]
 
 
+class CountingDisk(RealDisk):
+    reads = 0
+
+    def read_at(self, path, offset, size):
+        self.reads += 1
+        return super().read_at(path, offset, size)
+
+
+def test_who_reads_on_needs_few_reads_of_files(tmp_path):
+    disk = CountingDisk()
+    queue = ConsumeQueue(tmp_path / "0", 4000 * 20, disk)
+    fill(queue, 4000)
+    flush(queue)
+    queue = ConsumeQueue(tmp_path / "0", 4000 * 20, disk)
+    queue.load(always)
+    disk.reads = 0
+    for at in range(0, 4000, 32):
+        found = list(UNIT.iter_unpack(queue.units(at, 32)))
+        assert found == [unit(i) for i in range(at, at + 32)]
+    assert disk.reads <= 4000 // 256 + 1
+    assert queue.units(5, 800) == b"".join(UNIT.pack(*unit(i)) for i in range(5, 805))
+
+
+def test_units_of_columns(opened):
+    queue = opened()
+    fill(queue, 3)
+    queue.append_all(*zip(*map(unit, range(3, 9)), strict=True))
+    assert queue.end == 9
+    assert all_units(queue) == [unit(i) for i in range(9)]
+
+
 def test_units_appended_while_a_flush_runs_are_written_by_the_next(opened):
     queue = opened()
     fill(queue, 5)
@@ -195,8 +226,9 @@ def test_what_left_the_log_is_forgotten(opened, tmp_path, flushed, log_start, fi
     assert queue.units(first - 1, 1) == b""
     assert all_units(queue) == [unit(i) for i in range(first, 25)]
     if flushed:
-        kept = [f"{base:020}" for base in (0, 200, 400) if base >= first // 10 * 200]
-        assert file_names(tmp_path) == kept
+        assert queue.span == (first // 10 * 200, 400)
+        gone = [base for base in (0, 200, 400) if base < first // 10 * 200]
+        assert queue.files_before_first() == [tmp_path / "0" / f"{base:020}" for base in gone]
     else:
         flush(queue)
         assert all_units(queue) == [unit(i) for i in range(first, 25)]
@@ -249,4 +281,4 @@ def test_odd_names_are_passed_over(opened, tmp_path):
         (tmp_path / "0" / name).write_bytes(b"mine")
     assert opened().end == 3
     queue.forget_before(10_000)
-    assert len(file_names(tmp_path)) >= 3
+    assert queue.files_before_first() == []

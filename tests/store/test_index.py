@@ -14,8 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from cometmq.disk import RealDisk
 from cometmq.protocol.key_hash import key_hash
+from cometmq.store import index_file
 from cometmq.store.index import Index
 from cometmq.store.index_file import HEADER, file_size
+from cometmq.store.index_slots import chained
 from cometmq.testing.clock import ManualClock
 
 NOON_MS = 1_700_000_000_000
@@ -68,6 +70,7 @@ def fill(index, count, first=0):
     """One key a message, 100 bytes and 10 ms apart."""
     for number in range(first, first + count):
         index.put("T", [f"k{number}"], number * 100, NOON_MS + number * 10)
+    index.settle()
 
 
 def names(folder):
@@ -325,11 +328,11 @@ def test_strangers_are_left_alone_and_unfinished_files_are_not(opened, tmp_path)
 def test_files_of_records_that_left_the_log_are_forgotten(opened, tmp_path):
     index = opened()
     fill(index, 10)
-    index.forget_before(400)
+    assert index.forget_before(400) == []
     assert len(index.files) == 2, "its last message is kept"
-    index.forget_before(401)
-    assert len(index.files) == 1 and len(names(tmp_path)) == 1
-    index.forget_before(100_000)
+    (gone,) = index.forget_before(401)
+    assert len(index.files) == 1 and gone.path.name == names(tmp_path)[0]
+    assert index.forget_before(100_000) == []
     assert len(index.files) == 1, "the newest stays"
 
 
@@ -416,7 +419,9 @@ class IndexModel(RuleBasedStateMachine):
     @rule(share=st.floats(0, 1))
     def forget(self, share):
         self.start = max(self.start, int(self.next_offset * share))
-        self.index.forget_before(self.start)
+        for region in self.index.forget_before(self.start):
+            region.close()
+            region.path.unlink()
         self.messages = [message for message in self.messages if message[2] >= self.start]
 
     @rule()
@@ -483,3 +488,59 @@ class IndexModel(RuleBasedStateMachine):
 
 TestIndexModel = IndexModel.TestCase
 TestIndexModel.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.parametrize("has_numpy", [True, False], ids=["numpy", "plain"])
+def test_keys_are_held_until_somebody_looks_or_there_are_many(
+    tmp_path, clock, monkeypatch, has_numpy
+):
+    if has_numpy:
+        pytest.importorskip("numpy")
+    else:
+        monkeypatch.setitem(sys.modules, "numpy", None)
+    monkeypatch.setattr("cometmq.store.index.HELD_MAX", 4)
+    index = Index(tmp_path / "index", SLOTS, 100, RealDisk(), clock)
+    index.load(False, SAFE, SAFE, lambda odd: None)
+    index.put("T", ["a"], 0, NOON_MS)  # makes the file
+    (file,) = index.files
+    counts = []
+    for number in range(1, 7):
+        index.put("T", [f"k{number}", "b"], number * 100, NOON_MS)
+        counts.append(file.count)
+        assert index.end_offset == number * 100
+    assert counts == ([2, 2, 2, 10, 10, 10] if has_numpy else [4, 6, 8, 10, 12, 14])
+    assert not index.has_room(100 - 13)
+    assert index.has_room(100 - 14)
+    assert index.query("T", "b", *EVER, 9) == [600, 500, 400, 300, 200, 100]
+    index.put_all(["T", "T"], [["c"], ["c", "d"]], [700, 800], NOON_MS)
+    assert index.dirty_regions() == [file.region]
+    assert file.count == 17
+    index.put("T", ["e"], 900, NOON_MS)
+    index.cut(900)
+    assert index.query("T", "e", *EVER, 9) == []
+    assert index.query("T", "c", *EVER, 9) == [800, 700]
+    index.close()
+
+
+def test_a_kill_among_the_slots_leaves_an_end_that_no_checkpoint_said(opened, monkeypatch):
+    """The original keeps a file whose end is not later, and takes its newest slots for empty."""
+    pytest.importorskip("numpy")
+    index = opened()
+    index.put("T", ["old"], 0, NOON_MS)
+    index.dirty_regions()
+    for number in (1, 2, 3):
+        index.put("T", [f"k{number}"], number * 100, NOON_MS)
+    path = index._files[0].region.path
+
+    class Killed(BaseException):
+        pass
+
+    def link_and_die(*arguments):
+        chained(*arguments)
+        raise Killed
+
+    monkeypatch.setattr(index_file, "chained", link_and_die)
+    with pytest.raises(Killed):
+        index.settle()
+    _, end_ms, *_ = HEADER.unpack_from(path.read_bytes())
+    assert end_ms > index.last_stored_ms

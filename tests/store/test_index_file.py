@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cometmq.disk import RealDisk
 from cometmq.protocol.java import hash_code
-from cometmq.protocol.key_hash import key_hash, key_hashes
+from cometmq.protocol.key_hash import all_key_hashes, key_hash, key_hashes
 from cometmq.store.index_file import ENTRY, HEADER, SLOT, IndexFile, file_size
 
 SLOTS, ENTRIES = 7, 10
@@ -91,12 +91,17 @@ def test_hashes_are_those_of_java(topic, keys):
     assert [key_hash(topic, key) for key in keys] == wanted
     for _ in range(2):  # the second time, the topic is known
         assert list(key_hashes(topic, keys)) == wanted
+        (together,) = all_key_hashes([topic], [keys])
+        assert list(together) == wanted
 
 
 def test_the_hash_without_absolute_value_is_0():
     assert hash_code("T#" + LEAST) == -(2**31)
     assert key_hash("T", LEAST) == 0
     assert list(key_hashes("T", [LEAST, LEAST])) == [0, 0]
+    unique = "7F00000100002A139A55123400000001"
+    hashes = all_key_hashes(["T", "T", "T"], [[LEAST, LEAST], [unique, LEAST], []])
+    assert [list(each) for each in hashes] == [[0, 0], [key_hash("T", unique), 0], []]
 
 
 def test_remembered_topics_are_bounded():

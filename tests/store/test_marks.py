@@ -35,6 +35,13 @@ def test_every_word_of_keys_is_a_key():
     assert marks_of("UNIQ_KEY\x01U\x02KEYS\x01 a  b a ").keys == ["U", "a", "b", "a"]
 
 
+@pytest.mark.parametrize("name", ["TAGS", "KEYS", "UNIQ_KEY"])
+def test_of_several_of_one_name_the_last_counts_as_in_the_parsed_properties(name):
+    text = f"{name}\x01one\x02a\x01b\x02{name}\x01two"
+    assert decode_properties(text)[name] == "two"
+    assert marks_of(text) == ((hash_code("two"), []) if name == "TAGS" else (0, ["two"]))
+
+
 def test_codes_stay_right_when_the_kept_ones_are_forgotten(monkeypatch):
     monkeypatch.setattr(marks, "_CODES_KEPT_MAX", 10)
     for i in range(50):

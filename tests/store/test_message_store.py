@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from cometmq.errors import BadState, DiskFull, StoreFailed, TooLarge
+from cometmq.errors import BadState, DiskFull, Malformed, StoreFailed, TooLarge
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.hosts import Host
 from cometmq.protocol.java import hash_code
@@ -14,6 +14,7 @@ from cometmq.store.checkpoint import read_checkpoint
 from cometmq.store.config import FlushDiskType
 from cometmq.store.found import GetStatus
 from cometmq.testing.clock import ManualClock
+from remoting.rig import until
 from store.rig import (
     EVER_MS,
     NOON_MS,
@@ -84,18 +85,19 @@ def test_without_an_index_a_query_is_refused_by_name(tmp_path):
 
 
 def test_who_waits_is_told_of_each_message(tmp_path):
+    """Of a batch once for each tag, with where the queue ends after it."""
     told = []
 
     async def story():
         async with open_store(tmp_path, announce=lambda *news: told.append(news)) as store:
             store.put(message(queue_id=2, TAGS="a"), 1)
-            store.put_batch([message(), message()], 1)
+            store.put_batch([message(TAGS="b"), message(), message(TAGS="b")], 1)
             store.put(message(sys_flag=int(MessageFlag.PREPARED)), 1)
             with pytest.raises(TooLarge):
                 store.put(message(b"x" * 5000), 1)
 
     asyncio.run(story())
-    assert told == [("T", 2, 1, hash_code("a")), ("T", 0, 1, 0), ("T", 0, 2, 0)]
+    assert told == [("T", 2, 1, hash_code("a")), ("T", 0, 3, hash_code("b")), ("T", 0, 3, 0)]
 
 
 @pytest.mark.parametrize("flag", [MessageFlag.PREPARED, MessageFlag.ROLLBACK])
@@ -208,6 +210,11 @@ def test_the_checkpoint_vouches_for_what_is_on_disk(tmp_path):
             found = read_checkpoint(disk, tmp_path / "checkpoint")
             assert min(found.log_ms, found.queues_ms) == NOON_MS + 5
             assert found.log_end == found.queues_end == store.log_bounds[1]
+            store.put(message(KEYS="k"), NOON_MS + 60_000)
+            await store.flush()
+            found = read_checkpoint(disk, tmp_path / "checkpoint")
+            assert found.log_ms == found.index_ms == NOON_MS + 60_000
+            assert found.queues_ms == NOON_MS + 5, "the original makes all keys of the file again"
             assert (tmp_path / "consumequeue" / "T" / "0" / f"{0:020}").exists()
 
     asyncio.run(story())
@@ -245,8 +252,9 @@ def test_many_senders_wait_and_one_sync_serves_them(tmp_path):
             await store.flush()
             disk.synced.clear()
             disk.may_sync.clear()
+            begun = disk.syncs_begun
             waiting = [store.durable(store.put(message(), 1)) for _ in range(10)]
-            await asyncio.sleep(0.05)
+            await until(lambda: disk.syncs_begun > begun, "a sync of the first ten")
             waiting += [store.durable(store.put(message(), 1)) for _ in range(10)]
             await asyncio.sleep(0.05)
             assert not any(one.done() for one in waiting)
@@ -269,7 +277,9 @@ def test_timed_flushes(tmp_path):
 
     async def pass_time(ms):
         await clock.advance(ms)
-        await asyncio.sleep(0.05)  # threads need real time
+        for _ in range(10):  # threads need real time, and one piece of work may follow another
+            await until(lambda: not disk.is_busy, "an end of the disk's work")
+            await asyncio.sleep(0.002)
         await clock.advance(0)
 
     async def story():
@@ -301,11 +311,11 @@ def test_a_close_waits_for_a_flush_that_is_under_way(tmp_path):
     class SlowDisk(RoomyDisk):
         active = most = 0
 
-        def write_at(self, *write):
+        def write_all(self, writes):
             self.active += 1
             self.most = max(self.most, self.active)
             time.sleep(0.1)
-            super().write_at(*write)
+            super().write_all(writes)
             self.active -= 1
 
     disk = SlowDisk()
@@ -384,12 +394,11 @@ def test_a_sender_that_gives_up_does_not_stop_the_timers(tmp_path):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(store.durable(stored), 0.1)
             disk.may_sync.set()
-            await asyncio.sleep(0.05)
+            await until(lambda: store._flusher.flushed >= stored.end, "a timed flush")
             assert not any(task.done() for task in store._housekeeping._tasks)
             await store.durable(stored)
             again = store.put(message(), 1)
-            await asyncio.sleep(0.2)
-            assert store._flusher.flushed >= again.end
+            await until(lambda: store._flusher.flushed >= again.end, "another one")
 
     asyncio.run(story())
 
@@ -445,6 +454,70 @@ def test_a_batch_is_none_when_the_index_has_no_room(tmp_path):
             assert (store.log_bounds, store.bounds("T", 0)) == before
 
     asyncio.run(story())
+
+
+def test_a_batch_that_outgrows_the_index_is_undone_in_the_index_too(tmp_path):
+    disk = WatchedDisk()
+
+    async def story():
+        async with open_store(tmp_path, disk, mapped_file_size_commit_log=1 << 16) as store:
+            store.put(message(b"first", KEYS="first"), 1)
+            disk.room = 2
+            before = store.log_bounds, store.bounds("T", 0)
+            with pytest.raises(DiskFull):
+                store.put_batch([message(b"x", KEYS=f"b{i}") for i in range(80)], 1)
+            assert (store.log_bounds, store.bounds("T", 0)) == before
+            disk.room = None
+            store.put(message(b"next", KEYS="next"), 1)
+            found = [keys_of(store, key) for key in ("first", "b0", "b70", "next")]
+            assert found == [[b"first"], [], [], [b"next"]]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_number_that_does_not_fit_changes_nothing(tmp_path, at):
+    async def story():
+        async with open_store(tmp_path) as store:
+            store.put(message(b"first", KEYS="first"), 1)
+            before = store.log_bounds, store.bounds("T", 0)
+            many = [message(b"b%d" % i, KEYS=f"b{i}") for i in range(3)]
+            many[at] = message(b"bad", sys_flag=2**31, KEYS="bad")
+            for refused in (lambda: store.put_batch(many, 1), lambda: store.put(many[at], 1)):
+                with pytest.raises(Malformed, match="does not fit"):
+                    refused()
+                assert (store.log_bounds, store.bounds("T", 0)) == before
+            end = store.log_bounds[1]
+            assert not any((tmp_path / "commitlog" / f"{0:020}").read_bytes()[end:])
+            store.put(message(b"next", KEYS="next"), 1)
+            found = [keys_of(store, key) for key in ("first", "b0", "bad", "next")]
+            assert found == [[b"first"], [], [], [b"next"]]
+
+    asyncio.run(story())
+
+
+def test_a_batch_and_single_puts_leave_the_same_bytes(tmp_path):
+    prepared = int(MessageFlag.PREPARED)
+    many = [
+        message(b"a" * i, sys_flag=prepared if i == 2 else 0, TAGS=f"t{i}", KEYS=f"k{i} l m")
+        for i in range(5)
+    ]
+
+    async def story(folder, put):
+        async with open_store(folder, clock=ManualClock(NOON_MS)) as store:
+            stored = put(store)
+            units = store.get("T", 0, 0, 32)
+            return stored, [bytes(view) for view in units.views], store.bounds("T", 0)
+
+    one = asyncio.run(story(tmp_path / "one", lambda store: [store.put(m, 1) for m in many]))
+    all_ = asyncio.run(story(tmp_path / "all", lambda store: [*store.put_batch(many, 1)]))
+    assert one == all_
+    for kind in ("commitlog", "consumequeue", "index"):
+        files = [path for path in (tmp_path / "one" / kind).rglob("*") if path.is_file()]
+        assert files
+        for path in files:
+            same = tmp_path / "all" / path.relative_to(tmp_path / "one")
+            assert path.read_bytes() == same.read_bytes(), path
 
 
 def test_an_ipv6_store(tmp_path):

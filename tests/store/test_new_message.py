@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cometmq.errors import TooLarge
+from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.hosts import Host
 from cometmq.protocol.message import StoredMessage, pack_record, unpack_record
+from cometmq.store import new_message
 from cometmq.store.new_message import NewMessage, RecordWriter
 
 int32s = st.integers(-(2**31), 2**31 - 1)
@@ -24,26 +25,60 @@ new_messages = st.builds(
 def written(writer, message, physical_offset=0, queue_offset=0, now_ms=0):
     """The record, after checking that it touches no byte around it."""
     prepared = writer.prepare(message)
-    memory = bytearray(b"\xee" * (prepared.size + 20))
+    memory = bytearray(b"\xee" * (prepared[0] + 20))
     writer.write(memoryview(memory), 10, physical_offset, queue_offset, now_ms, message, prepared)
     assert memory[:10] == memory[-10:] == b"\xee" * 10
     return bytes(memory[10:-10])
+
+
+def packed(message, store_host, physical_offset, queue_offset, now_ms):
+    """The same record, by the clear layout."""
+    return pack_record(
+        StoredMessage(
+            topic=message.topic, queue_id=message.queue_id, queue_offset=queue_offset,
+            physical_offset=physical_offset, flag=message.flag, sys_flag=message.sys_flag,
+            born_ms=message.born_ms, born_host=message.born_host, stored_ms=now_ms,
+            store_host=store_host, reconsume_times=message.reconsume_times,
+            prepared_offset=message.prepared_offset, body=message.body,
+            properties_text=message.properties_text,
+        )
+    )  # fmt: skip
 
 
 @settings(max_examples=400, deadline=None)
 @given(new_messages, hosts, int64s, int64s, int64s)
 def test_the_writer_and_the_packer_agree(message, store_host, physical, queue_offset, now_ms):
     record = written(RecordWriter(store_host, 4 << 20), message, physical, queue_offset, now_ms)
-    same = StoredMessage(
-        topic=message.topic, queue_id=message.queue_id, queue_offset=queue_offset,
-        physical_offset=physical, flag=message.flag, sys_flag=message.sys_flag,
-        born_ms=message.born_ms, born_host=message.born_host, stored_ms=now_ms,
-        store_host=store_host, reconsume_times=message.reconsume_times,
-        prepared_offset=message.prepared_offset, body=message.body,
-        properties_text=message.properties_text,
-    )  # fmt: skip
-    assert record == pack_record(same)
+    assert record == packed(message, store_host, physical, queue_offset, now_ms)
     assert unpack_record(record).body == message.body
+
+
+few_messages = st.builds(
+    NewMessage,
+    topic=st.sampled_from(["a", "b", "é", "ab"]), queue_id=int32s,
+    body=st.binary(max_size=2), properties_text=st.sampled_from(["", "a", "b", "ab", "é"]),
+    sys_flag=int32s, born_host=st.sampled_from([Host("1.1.1.1", 1), Host("::1", 1)]),
+)  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(few_messages, max_size=30), hosts, st.integers(1, 5))
+def test_what_is_kept_of_one_shape_is_not_used_for_another(messages, store_host, kept_max):
+    """Few topics, sizes and hosts, so that the same ones come again, and are forgotten again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(new_message, "_KEPT_MAX", kept_max)
+        writer = RecordWriter(store_host, 1024)
+        for message in messages:
+            assert written(writer, message, 7, 8, 9) == packed(message, store_host, 7, 8, 9)
+            assert len(writer._shapes) <= kept_max
+
+
+@pytest.mark.parametrize("field", ["queue_id", "flag", "sys_flag", "reconsume_times"])
+def test_a_number_that_does_not_fit_is_refused(field):
+    writer = RecordWriter(Host("127.0.0.1", 1), 1000)
+    message = NewMessage(**{"topic": "T", "queue_id": 0, "body": b"", field: 2**31})
+    with pytest.raises(Malformed, match="does not fit its field"):
+        written(writer, message)
 
 
 def test_one_writer_serves_many_topics_and_hosts():

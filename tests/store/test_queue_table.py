@@ -3,6 +3,7 @@
 import pytest
 
 from cometmq.disk import RealDisk
+from cometmq.errors import BeingDeleted
 from cometmq.store.queue_table import QueueTable
 
 
@@ -25,10 +26,7 @@ def opened(tmp_path):
 
 
 def flush(table):
-    for queue, end, writes in table.unwritten():
-        for write in writes:
-            RealDisk().write_at(*write)
-        queue.written(end)
+    table.write()
 
 
 def test_a_queue_is_made_once_and_kept(opened):
@@ -44,9 +42,11 @@ def test_units_go_under_topic_and_queue_id(opened, tmp_path):
     table = opened(file_size=195)  # rounded up to whole units
     table.get("T", 3).append(1, 2, 3)
     table.get("%RETRY%g", 0)
-    assert [(queue is table.get("T", 3), end) for queue, end, _ in table.unwritten()] == [(True, 1)]
+    some = table.with_unwritten()
+    assert some == [(("T", 3), table.get("T", 3))]
+    assert [(key, end) for key, _, end, _ in table.unwritten(some)] == [(("T", 3), 1)]
     flush(table)
-    assert table.unwritten() == []
+    assert table.with_unwritten() == []
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files == [tmp_path / "consumequeue" / "T" / "3" / f"{0:020}"]
     assert files[0].stat().st_size == 200
@@ -84,9 +84,38 @@ def test_a_deleted_topic_is_gone_with_its_files(opened, tmp_path):
             table.get(topic, queue_id).append(0, 1, 0)
     flush(table)
     kept = table.get("U", 0)
-    table.delete_topic("T")
-    table.delete_topic("never")
-    assert table.get("U", 0) is kept
-    assert not [path for path in (tmp_path / "consumequeue" / "T").rglob("*") if path.is_file()]
-    assert table.get("T", 0).end == 0
+    table.leave("T")
+    assert table.get("T", 0).end == 0, "though its files are there"
+    with pytest.raises(BeingDeleted, match="T is being deleted"):
+        table.open_to_puts("T", 0)
+    paths = table.forget(table.leaving, 100)
+    assert table.get("U", 0) is kept is table.open_to_puts("U", 0)
+    assert set(paths) == {
+        path for path in (tmp_path / "consumequeue" / "T").rglob("*") if path.is_file()
+    }
+    for path in paths:
+        path.unlink()
+    table.gone({"T"})
+    assert table.open_to_puts("T", 0).end == 0
     assert opened().get("U", 0).end == 15
+
+
+def test_a_topic_that_never_was_leaves_no_mark(opened):
+    """Else anybody's made-up names would fill the list."""
+    table = opened()
+    table.has_changed = False
+    assert table.get("never", 0).end == 0
+    table.leave("never")
+    assert (table.leaving, table.has_changed) == (frozenset(), False)
+
+
+def test_what_is_being_written_of_a_topic_that_leaves_is_written_and_listed(opened):
+    """Until it is forgotten, its files are all that a crash leaves of it."""
+    table = opened()
+    table.get("T", 0).append(0, 1, 0)
+    some = table.with_unwritten()
+    table.leave("T")
+    ((key, queue, end, writes),) = table.unwritten(some)
+    assert writes
+    table.written(key, queue, end)
+    assert table.listed([]).queues == {"T": {0: (0, 0)}}

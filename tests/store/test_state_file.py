@@ -1,10 +1,14 @@
 """A state file and its .bak: at every moment one of them can be read."""
 
+from pathlib import Path
+from random import Random
+
 import pytest
 
 from cometmq.disk import RealDisk
 from cometmq.errors import BadState, Malformed
 from cometmq.store.state_file import StateFile
+from cometmq.testing.shadow_disk import ShadowDisk
 
 
 class Killed(BaseException):
@@ -78,7 +82,7 @@ def test_two_damaged_files_are_refused_by_name(path):
     with pytest.raises(BadState, match=r"topics\.json"):
         opened(path).read(parse)
     path.with_name("topics.json.bak").write_bytes(b"")
-    with pytest.raises(BadState, match=r"topics\.json and its \.bak are damaged"):
+    with pytest.raises(BadState, match=r"topics\.json is damaged.* and .*\.bak is damaged"):
         opened(path).read(parse)
     assert path.read_bytes() == b"x", "a person may still repair it"
 
@@ -139,3 +143,22 @@ def test_a_full_disk_leaves_the_old_content(path, monkeypatch):
     monkeypatch.undo()
     assert contents(path) == {"topics.json": b"one."}, "nor is a temp file left"
     assert opened(path).read(parse) == b"one."
+
+
+def test_what_is_read_after_a_kill_survives_a_power_cut():
+    """Killed between a rename and the sync of its folder, it left a name in memory alone."""
+    path, disk = Path("/store/config/topics.json"), ShadowDisk()
+    StateFile(disk, path).write(b"old.")
+    disk.before_step = images_of(disk, images := [])
+    StateFile(disk, path).write(b"new.")
+    seen = set()
+    for killed in images:
+        found = StateFile(killed, path).read(parse)
+        cuts = [killed.crash(Random(seed)) for seed in range(20)]
+        assert {StateFile(cut, path).read(parse) for cut in cuts} == {found}
+        seen.add(found)
+    assert seen == {b"old.", b"new."}
+
+
+def images_of(disk, images):
+    return lambda: images.append(disk.kill())

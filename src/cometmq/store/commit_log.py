@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
+from zlib import crc32
 
 from cometmq.errors import BadState, TooLarge
 from cometmq.protocol.message import BLANK_MAGIC
@@ -24,6 +25,12 @@ log = logging.getLogger(__name__)
 BLANK = struct.Struct(">ii")
 NAME_DIGITS = 20
 _ZEROS = bytes(1 << 20)
+_TAIL_SIZE = 4096
+
+
+def name_of(base: int) -> str:
+    """Of a file whose first byte has this offset."""
+    return f"{base:0{NAME_DIGITS}}"
 
 
 class LogFile:
@@ -47,12 +54,16 @@ class LogFile:
 class CommitLog:
     """The row of files as one address space, from `start` to `end`."""
 
-    def __init__(self, folder: Path, file_size: int, disk: Disk) -> None:
+    def __init__(self, folder: Path, file_size: int, disk: Disk, warm_pages: int = 0) -> None:
+        """A file that is made ahead is warmed, if `warm_pages`, with a sync after so many."""
         self._folder = folder
         self._file_size = file_size
+        self._warm_pages = warm_pages
         self._disk = disk
         self._files: list[LogFile] = []
         self._next: Future[Region] | None = None  # made ahead of need
+        # What stands before it was neither written nor verified by this process: see vetting.py.
+        self.trusted_from = 0
 
     # Where things are
 
@@ -64,7 +75,10 @@ class CommitLog:
     @property
     def end(self) -> int:
         """Offset at which the next record will stand, or the blank before it."""
-        return self._files[-1].end if self._files else 0
+        if not self._files:
+            return 0
+        file = self._files[-1]
+        return file.base + file.written  # `file.end`, without a call: a read asks twice
 
     @property
     def files(self) -> tuple[LogFile, ...]:
@@ -79,7 +93,7 @@ class CommitLog:
         if not 0 <= number < len(self._files):
             return None
         file = self._files[number]
-        return file if offset < file.end else None
+        return file if offset < file.base + file.written else None
 
     def view(self, offset: int, size: int) -> memoryview | None:
         """The bytes of a record, without a copy; None if they are not all there."""
@@ -106,6 +120,14 @@ class CommitLog:
             found.append(memory[start - base : end - base])
         return found
 
+    def tail_crc(self, end: int) -> int:
+        """Of the last bytes before an offset, by which a checkpoint knows its log; 0 of nothing."""
+        for file in self._files:
+            at = end - file.base
+            if 0 < at <= file.size:
+                return crc32(file.memory[max(at - _TAIL_SIZE, 0) : at])
+        return 0
+
     # Writing
 
     def room_for(self, size: int) -> LogFile:
@@ -120,6 +142,13 @@ class CommitLog:
             BLANK.pack_into(file.memory, file.written, room, BLANK_MAGIC)
             file.written = file.size
         return self._roll(file.end)
+
+    def has_room(self, size: int) -> bool:
+        """The file in use takes a record of this size."""
+        if not self._files:
+            return False
+        file = self._files[-1]
+        return file.written + size + BLANK.size <= file.size
 
     def _roll(self, base: int) -> LogFile:
         coming, self._next = self._next, None
@@ -136,16 +165,26 @@ class CommitLog:
     def _make(self, base: int) -> Region:
         return self._disk.create(self.path_of(base), self._file_size)
 
+    def _make_ahead(self, base: int) -> Region:
+        region = self._make(base)
+        try:
+            if self._warm_pages:
+                region.warm(self._warm_pages)
+        except OSError:
+            region.close()
+            raise
+        return region
+
     def begin_next(self) -> None:
         """Have the next file ready before the current one, more than half full, is full."""
         if self._next is None and self._files:
             last = self._files[-1]
             if last.written * 2 > last.size:
-                self._next = self._disk.begin(partial(self._make, last.base + last.size))
+                self._next = self._disk.begin(partial(self._make_ahead, last.base + last.size))
 
     def path_of(self, base: int) -> Path:
         """Where the file is that begins at `base`."""
-        return self._folder / f"{base:0{NAME_DIGITS}}"
+        return self._folder / name_of(base)
 
     # Starting, cutting, forgetting
 
@@ -167,7 +206,10 @@ class CommitLog:
             found = self._disk.size(path)
             if found < self._file_size and position == len(bases) - 1:
                 if self._disk.read(path).strip(b"\0"):
-                    raise BadState(f"{path} has {found} of {self._file_size} bytes, and not empty")
+                    raise BadState(
+                        f"{path} has {found} of {self._file_size} bytes, and not empty:"
+                        " was mappedFileSizeCommitLog another one?"
+                    )
                 on_odd(f"{path} has {found} bytes and was never in use; removed")
                 self._disk.delete(path)
                 continue
@@ -186,16 +228,16 @@ class CommitLog:
             return
         last = self._files[-1]
         last.written = end - last.base
-        if _zero(last.memory, last.written):
+        if _zero(last.region, last.written):
             last.region.sync()
 
-    def drop_oldest(self) -> Path:
-        """Forget the oldest file, which is not the one in use; readers keep what they hold."""
+    def drop_oldest(self) -> Region:
+        """Forget the oldest file, which is not the one in use; readers keep what they hold.
+
+        The caller closes and deletes it, once no sync of it is under way.
+        """
         assert len(self._files) > 1, "the file in use is never dropped"
-        gone = self._files.pop(0)
-        gone.region.close()
-        self._disk.delete(gone.region.path)
-        return gone.region.path
+        return self._files.pop(0).region
 
     def close(self) -> None:
         """Unmap everything."""
@@ -218,13 +260,14 @@ def sync_names(disk: Disk, folder: Path) -> None:
         disk.delete(place / "none")
 
 
-def _zero(memory: memoryview, start: int) -> bool:
+def _zero(region: Region, start: int) -> bool:
     """Write zeros from `start` to the end, where there are none yet; True if any byte changed."""
     changed = False
-    for at in range(start, len(memory), len(_ZEROS)):
-        part = memory[at : at + len(_ZEROS)]
-        zeros = _ZEROS[: len(part)]
-        if part != zeros:
-            part[:] = zeros
-            changed = True
+    for begin, end in region.used(start):
+        for at in range(begin, end, len(_ZEROS)):
+            part = region.memory[at : min(at + len(_ZEROS), end)]
+            zeros = _ZEROS[: len(part)]
+            if part.tobytes() != zeros:  # a view is compared a hundred times slower
+                part[:] = zeros
+                changed = True
     return changed

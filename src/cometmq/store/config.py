@@ -7,6 +7,9 @@ from msgspec import Meta
 
 from cometmq.settings import Settings
 
+_HOUR = r" *([01]?\d|2[0-3]) *"
+_HOURS = f"^({_HOUR}(;{_HOUR})*;?)?$"
+
 
 class FlushDiskType(Enum):
     """When a put is acknowledged: once it is in memory, or once it is on disk."""
@@ -31,10 +34,15 @@ class StoreConfig(Settings):
     ] = 5_000
     max_message_size: Annotated[int, Meta(ge=1024, description="of a body")] = 4 << 20
     message_index_enable: Annotated[bool, Meta(description="messages can be found by key")] = True
+    enable_consume_queue_ext: Annotated[
+        bool, Meta(description="queues have an extension, for enableCalcFilterBitMap")
+    ] = False
 
     # How long it keeps them
     file_reserved_time: Annotated[int, Meta(ge=0, description="hours a full file is kept")] = 72
-    delete_when: Annotated[str, Meta(description="hours of the day, with ;")] = "04"
+    delete_when: Annotated[
+        str, Meta(pattern=_HOURS, description="hours of the day, 0 to 23, with ;")
+    ] = "04"
     disk_max_used_space_ratio: Annotated[
         int, Meta(ge=1, le=100, description="percent past which old files go at any hour")
     ] = 75
@@ -52,6 +60,9 @@ class StoreConfig(Settings):
     mapped_file_size_consume_queue: Annotated[
         int, Meta(ge=20, description="rounded up to whole units of 20")
     ] = 300_000 * 20
+    mapped_file_size_consume_queue_ext: Annotated[
+        int, Meta(ge=1024, description="of the queues' extensions")
+    ] = 48 << 20
     max_hash_slot_num: Annotated[int, Meta(ge=1, description="slots of an index file")] = 5_000_000
     max_index_num: Annotated[int, Meta(ge=2, description="entries of an index file")] = 20_000_000
 
@@ -69,8 +80,11 @@ class StoreConfig(Settings):
         int, Meta(ge=1, description="ms between flushes of queues")
     ] = 1_000
     warm_maped_file_enable: Annotated[
-        bool, Meta(description="touch every page of a new log file before it is used")
+        bool, Meta(description="touch every page of a log file that is made ahead")
     ] = False
+    flush_least_pages_when_warm_maped_file: Annotated[
+        int, Meta(ge=1, description="pages that are touched between two syncs")
+    ] = 4096
     max_transfer_bytes_on_message_in_memory: int = 256 << 10
     max_transfer_count_on_message_in_memory: int = 32
     max_transfer_bytes_on_message_in_disk: int = 64 << 10

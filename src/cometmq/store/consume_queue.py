@@ -14,11 +14,12 @@ of them, recovery makes again from the log.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from cometmq.seams import Disk
-from cometmq.store.commit_log import NAME_DIGITS, sync_names
+from cometmq.store.commit_log import NAME_DIGITS, name_of, sync_names
+from cometmq.store.manifest import Span
 
 UNIT = struct.Struct(">qiq")
 UNIT_SIZE = 20
@@ -26,6 +27,7 @@ assert UNIT.size == UNIT_SIZE
 NO_RECORD = 2**31 - 1  # as a size: there is none, or it is damaged
 BLANK_UNIT = UNIT.pack(0, NO_RECORD, 0)
 _KEPT_UNITS = 1024  # flushed units that stay in memory for readers near the end
+_READ_UNITS = 256  # at least, of one read from a file
 _pack = UNIT.pack
 
 Write = tuple[Path, int, bytes, int]  # path, offset, data, size of the file: Disk.write_at
@@ -34,7 +36,10 @@ Write = tuple[Path, int, bytes, int]  # path, offset, data, size of the file: Di
 class ConsumeQueue:
     """Queue offsets from `first` to `end`; units from `_kept` on are in memory."""
 
-    __slots__ = ("_disk", "_file_size", "_folder", "_kept", "_units", "_written", "end", "first")
+    __slots__ = (
+        "_disk", "_file_size", "_folder", "_kept", "_read", "_read_at", "_units", "_written",
+        "end", "first",
+    )  # fmt: skip
 
     def __init__(self, folder: Path, file_size: int, disk: Disk) -> None:
         self._folder = folder
@@ -43,6 +48,8 @@ class ConsumeQueue:
         self._units = bytearray()
         self._kept = 0
         self._written = 0  # units before this queue offset are in files
+        self._read_at = 0  # the queue offset of
+        self._read = b""  # units that were last read from a file
         self.first = 0
         self.end = 0
 
@@ -53,6 +60,13 @@ class ConsumeQueue:
         self._units += _pack(physical_offset, size, tag_code)
         self.end += 1
 
+    def append_all(
+        self, physical_offsets: Sequence[int], sizes: Sequence[int], tag_codes: Sequence[int]
+    ) -> None:
+        """The units from queue offset `end` on, given by columns."""
+        self._units += b"".join(map(_pack, physical_offsets, sizes, tag_codes))
+        self.end += len(sizes)
+
     def start_at(self, queue_offset: int) -> None:
         """Begin an empty queue at an offset other than 0: its older records left the log."""
         assert self.end == self.first == self._written, "only an empty queue"
@@ -62,6 +76,12 @@ class ConsumeQueue:
         self._units = bytearray(BLANK_UNIT * blanks)
         self.first = self.end = queue_offset
 
+    def end_at(self, queue_offset: int) -> None:
+        """Be empty, and end where it did before `start_at`."""
+        self.cut(self.first)
+        self._units.clear()
+        self._kept = self._written = self.first = self.end = queue_offset
+
     @property
     def has_unwritten(self) -> bool:
         """There are units that are in memory alone."""
@@ -70,16 +90,7 @@ class ConsumeQueue:
     def unwritten(self) -> list[Write]:
         """What must be written to the files; `written(end)` says that it was."""
         data = memoryview(self._units)[(self._written - self._kept) * UNIT_SIZE :]
-        at = self._written * UNIT_SIZE
-        writes = []
-        while data:
-            base = at - at % self._file_size
-            part = data[: base + self._file_size - at]
-            path = self._folder / f"{base:0{NAME_DIGITS}}"
-            writes.append((path, at - base, bytes(part), self._file_size))
-            at += len(part)
-            data = data[len(part) :]
-        return writes
+        return writes_of(self._folder, self._file_size, self._written * UNIT_SIZE, data)
 
     def written(self, end: int) -> None:
         """Units before `end` are in the files; most of them need not be in memory any more."""
@@ -91,6 +102,10 @@ class ConsumeQueue:
 
     # Reading
 
+    def coded(self, units: bytes) -> Iterator[tuple[int, int, int]]:
+        """Packed units one by one; an extended queue has more to say of their codes."""
+        return UNIT.iter_unpack(units)
+
     def units(self, queue_offset: int, count: int) -> bytes:
         """The units of up to `count` messages, one after the other; may be fewer."""
         count = min(count, self.end - queue_offset)
@@ -99,11 +114,19 @@ class ConsumeQueue:
         if queue_offset >= self._kept:
             at = (queue_offset - self._kept) * UNIT_SIZE
             return bytes(self._units[at : at + count * UNIT_SIZE])
-        at = queue_offset * UNIT_SIZE
-        base = at - at % self._file_size
-        in_file = min(count, self._kept - queue_offset) * UNIT_SIZE
-        path = self._folder / f"{base:0{NAME_DIGITS}}"
-        return self._disk.read_at(path, at - base, min(in_file, base + self._file_size - at))
+        return self._units_in_files(queue_offset, min(count, self._kept - queue_offset))
+
+    def _units_in_files(self, queue_offset: int, count: int) -> bytes:
+        """A read brings more than was asked for: 20 us less for the next pull of a consumer."""
+        ahead = (queue_offset - self._read_at) * UNIT_SIZE
+        if not 0 <= ahead <= len(self._read) - count * UNIT_SIZE:
+            at, ahead = queue_offset * UNIT_SIZE, 0
+            base = at - at % self._file_size
+            size = min(max(count, _READ_UNITS), self._kept - queue_offset) * UNIT_SIZE
+            size = min(size, base + self._file_size - at)
+            self._read = self._disk.read_at(self._folder / name_of(base), at - base, size)
+            self._read_at = queue_offset
+        return self._read[ahead : ahead + count * UNIT_SIZE]
 
     def unit(self, queue_offset: int) -> tuple[int, int, int] | None:
         """Physical offset, record size and tag code of one message."""
@@ -114,11 +137,7 @@ class ConsumeQueue:
 
     def load(self, is_valid: Callable[[int, int, int, int], bool]) -> None:
         """Find where the queue ends. `is_valid(queue_offset, *unit)` looks at the record."""
-        bases = [
-            int(name)
-            for name in self._disk.names(self._folder)
-            if len(name) == NAME_DIGITS and name.isdigit()
-        ]
+        bases = file_bases(self._disk, self._folder)
         if not bases:
             return
         self.first = bases[0] // UNIT_SIZE
@@ -149,9 +168,7 @@ class ConsumeQueue:
         at = queue_offset * UNIT_SIZE
         base = at - at % self._file_size
         try:
-            found = self._disk.read_at(
-                self._folder / f"{base:0{NAME_DIGITS}}", at - base, UNIT_SIZE
-            )
+            found = self._disk.read_at(self._folder / name_of(base), at - base, UNIT_SIZE)
         except FileNotFoundError:
             return None
         return UNIT.unpack(found) if len(found) == UNIT_SIZE else None
@@ -180,12 +197,13 @@ class ConsumeQueue:
 
     def cut(self, end: int, stale_end: int | None = None) -> None:
         """Make `end` the end, durably: zeros where units stood."""
+        self._read = b""
         stale_end = max(self._written, stale_end or 0)
         at = end * UNIT_SIZE
         while at < stale_end * UNIT_SIZE:
             base = at - at % self._file_size
             size = min(stale_end * UNIT_SIZE, base + self._file_size) - at
-            path = self._folder / f"{base:0{NAME_DIGITS}}"
+            path = self._folder / name_of(base)
             self._disk.write_at(path, at - base, bytes(size), self._file_size)
             at += size
         if end < self._kept:
@@ -198,7 +216,7 @@ class ConsumeQueue:
         self.end = end
 
     def forget_before(self, log_start: int) -> None:
-        """Move `first` to the first unit whose record is kept, and delete files that have none."""
+        """Move `first` to the first unit whose record is kept."""
         low, high = self.first, self.end
         while low < high:  # physical offsets grow along a queue
             middle = (low + high) // 2
@@ -208,7 +226,39 @@ class ConsumeQueue:
             else:
                 high = middle
         self.first = low
-        keep_from = min(low, self._written) * UNIT_SIZE // self._file_size * self._file_size
-        for name in self._disk.names(self._folder):
-            if len(name) == NAME_DIGITS and name.isdigit() and int(name) < keep_from:
-                self._disk.delete(self._folder / name)
+
+    @property
+    def span(self) -> Span | None:
+        """Where its first file begins that is needed, and its last; None if it needs none.
+
+        One without a message keeps its last file: it says where the next one's place is.
+        """
+        last = (self._written - 1) * UNIT_SIZE // self._file_size * self._file_size
+        first = self.first * UNIT_SIZE // self._file_size * self._file_size
+        return (min(first, last), last) if last >= 0 else None
+
+    def files_before_first(self) -> list[Path]:
+        """Files that are no longer needed."""
+        span = self.span
+        bases = file_bases(self._disk, self._folder) if span is not None else []
+        return [
+            self._folder / name_of(base) for base in bases if span is not None and base < span[0]
+        ]
+
+
+def writes_of(folder: Path, file_size: int, at: int, data: memoryview) -> list[Write]:
+    """What is to stand from an offset on in a row of files."""
+    writes = []
+    while data:
+        place = at % file_size
+        part = data[: file_size - place]
+        writes.append((folder / name_of(at - place), place, bytes(part), file_size))
+        at += len(part)
+        data = data[len(part) :]
+    return writes
+
+
+def file_bases(disk: Disk, folder: Path) -> list[int]:
+    """At which offsets the files of a queue begin, in order."""
+    names = disk.names(folder)
+    return [int(name) for name in names if len(name) == NAME_DIGITS and name.isdigit()]

@@ -1,13 +1,14 @@
-"""From the log to the queues and the index: on every put, and again for what a crash took."""
+"""From the log to the queues and the index, for what a crash or an accident took of them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from cometmq.protocol.flags import MessageFlag
-from cometmq.protocol.message import RECORD_SIZE_MIN, StoredMessage
+from cometmq.protocol.message import RECORD_SIZE_MIN
 from cometmq.store.consume_queue import NO_RECORD, ConsumeQueue
+from cometmq.store.disputes import Dispute
+from cometmq.store.held_keys import HeldKeys
 from cometmq.store.index import Index
-from cometmq.store.marks import marks_of
 from cometmq.store.queue_table import QueueTable
 
 TRANSACTION = int(MessageFlag.TRANSACTION)
@@ -18,37 +19,8 @@ UNQUEUED = (int(MessageFlag.PREPARED), int(MessageFlag.ROLLBACK))
 # code itself: the schedule topic has the time of delivery there.
 Coder = Callable[[str, str, int, int], int]
 
-
-class Dispatcher:
-    """Fills queues and index."""
-
-    def __init__(self, queues: QueueTable, index: Index | None, coder: Coder | None) -> None:
-        self._queues = queues
-        self._index = index
-        self._coder = coder
-
-    def index_again(self, message: StoredMessage) -> None:
-        """Index a record of the log; the index knows what it has already."""
-        keys = marks_of(message.properties_text).keys
-        if keys and self._index is not None:
-            self._index.put(message.topic, keys, message.physical_offset, message.stored_ms)
-
-    def cut_index(self, log_end: int) -> int | None:
-        """Forget keys of what the log lost; from where on to index again, if any were."""
-        if self._index is None or self._index.end_offset < log_end:
-            return None
-        self._index.cut(log_end)
-        return self._index.end_offset
-
-    def unit_of(self, message: StoredMessage) -> tuple[ConsumeQueue, int] | None:
-        """Where a record's unit belongs and its code; None if it has no place in a queue."""
-        if message.sys_flag & TRANSACTION in UNQUEUED:
-            return None
-        text = message.properties_text
-        code = marks_of(text).tag_code
-        if self._coder is not None:
-            code = self._coder(message.topic, text, code, message.stored_ms)
-        return self._queues.get(message.topic, message.queue_id), code
+_UNITS_HELD_MAX = 1 << 20  # made again and not written yet: 20 MB
+_LOG_HELD_MAX = 16 << 20  # bytes of it whose keys are not put yet
 
 
 class _Unit(NamedTuple):
@@ -65,35 +37,55 @@ class Requeueing:
     Each queue first goes back to its last unit before `start`: what follows may be torn, or point
     to what is damaged. A record that leaves a gap waits for the next of its queue. If that comes
     after it, the records of the gap were damaged, and get units that say so; if not, its own place
-    was damaged, and it is refused, as is one whose place is taken.
+    was damaged, and it is refused, as is one whose place is taken. If that place was the last, the
+    other one may be the wrong one, and there is a dispute.
     """
 
-    def __init__(self, dispatcher: Dispatcher, start: int) -> None:
-        self._dispatcher = dispatcher
-        self.start = start
-        self._begun: set[ConsumeQueue] = set()
+    def __init__(self, queues: QueueTable, start: int) -> None:
+        self._queues = queues
+        self._start = start
+        self._begun: dict[tuple[str, int], ConsumeQueue] = {}
         self._waiting: dict[ConsumeQueue, _Unit] = {}
+        self._started: list[tuple[ConsumeQueue, int]] = []  # where it ended before
+        self._held = 0
         self.count = 0
         self.refused: list[tuple[int, int]] = []  # physical offset and size
+        self.disputes: list[Dispute] = []
 
-    def put(self, message: StoredMessage, size: int) -> None:
+    def put(
+        self, topic: str, queue_id: int, queue_offset: int, physical_offset: int, size: int,
+        code: int,
+    ) -> None:  # fmt: skip
         """The next record of the walk."""
-        place = self._dispatcher.unit_of(message)
-        if place is None:
-            return
-        queue, code = place
-        unit = _Unit(queue, message.queue_offset, message.physical_offset, size, code)
-        if queue not in self._begun:
-            self._begun.add(queue)
-            queue.sync_names()
-            queue.cut_from(self.start)
+        queue = self._begun.get((topic, queue_id)) or self._begin(topic, queue_id)
+        if queue_offset == queue.end and not self._waiting:  # as nearly all are
+            queue.append(physical_offset, size, code)
+            self.count += 1
+        else:
+            self._put_odd(_Unit(queue, queue_offset, physical_offset, size, code))
+        self._held += 1
+        if self._held >= _UNITS_HELD_MAX:
+            self._queues.write()
+            self._held = 0
+
+    def _begin(self, topic: str, queue_id: int) -> ConsumeQueue:
+        queue = self._begun[topic, queue_id] = self._queues.get(topic, queue_id)
+        queue.sync_names()
+        queue.cut_from(self._start)
+        return queue
+
+    def _put_odd(self, unit: _Unit) -> None:
+        queue = unit.queue
         waiting = self._waiting.pop(queue, None)
         if waiting is not None:
             self._append(waiting, is_sure=unit.queue_offset > waiting.queue_offset)
         if unit.queue_offset > queue.end:
             self._waiting[queue] = unit
-        else:
-            self._append(unit, is_sure=unit.queue_offset == queue.end)
+            return
+        last = queue.unit(queue.end - 1) if unit.queue_offset == queue.end - 1 else None
+        if last is not None and last[1] != NO_RECORD:
+            self.disputes.append(Dispute(last[0], unit.physical_offset))
+        self._append(unit, is_sure=unit.queue_offset == queue.end)
 
     def finish(self, damaged: int) -> None:
         """After the last record; at most so many were damaged, and one may be in another queue."""
@@ -102,6 +94,11 @@ class Requeueing:
             lost = damaged + len(self.refused) + 1
             self._append(unit, is_sure=unit.queue.is_empty or gap <= lost)
 
+    def undo(self) -> None:
+        """For another walk: queues begin again where they did before this one."""
+        for queue, end in self._started:
+            queue.end_at(end)
+
     def _append(self, unit: _Unit, is_sure: bool) -> None:
         queue = unit.queue
         # No queue has more records than fit before the last of them.
@@ -109,8 +106,29 @@ class Requeueing:
             self.refused.append((unit.physical_offset, unit.size))
             return
         if queue.is_empty and unit.queue_offset > queue.end:
+            self._started.append((queue, queue.end))
             queue.start_at(unit.queue_offset)
         while queue.end < unit.queue_offset:
             queue.append(unit.physical_offset, NO_RECORD, 0)
         queue.append(unit.physical_offset, unit.size, unit.code)
         self.count += 1
+
+
+class Reindexing:
+    """Puts the keys of records into the index again, many at a time."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._held = HeldKeys()
+        self._until = 0  # of the log: what is held stays small
+
+    def put(self, topic: str, keys: list[str], physical_offset: int, stored_ms: int) -> None:
+        """The next record of the walk; the index knows what it has already."""
+        if physical_offset >= self._until:
+            self.finish()
+            self._until = physical_offset + _LOG_HELD_MAX
+        self._held.add(topic, keys, physical_offset, stored_ms)
+
+    def finish(self) -> None:
+        """Put what is held."""
+        self._index.put_many(*self._held.taken())

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cometmq.store.config import StoreConfig
+from cometmq.store.queue_extension import EXTENSIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,11 @@ class StoreFiles:
         return self.root / "consumequeue"
 
     @property
+    def extensions(self) -> Path:
+        """The same, for the extensions of queues."""
+        return self.root / EXTENSIONS
+
+    @property
     def index(self) -> Path:
         """Index files, named by the time they were made."""
         return self.root / "index"
@@ -33,6 +39,11 @@ class StoreFiles:
     def checkpoint(self) -> Path:
         """Up to when what is on disk."""
         return self.root / "checkpoint"
+
+    @property
+    def manifest(self) -> Path:
+        """Which files of queues and index there are."""
+        return self.root / "manifest"
 
     @property
     def abort(self) -> Path:

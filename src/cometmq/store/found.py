@@ -1,6 +1,8 @@
 """What a read of a queue found."""
 
+from collections.abc import Iterator, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,3 +40,29 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     queue_offset: int
     size: int
     end: int
+
+
+class StoredMessages(msgspec.Struct, frozen=True):
+    """Where several are that stand side by side, by columns."""
+
+    physical_offsets: Sequence[int]
+    queue_offsets: Sequence[int]
+    sizes: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, at: int) -> Stored:
+        offset, size = self.physical_offsets[at], self.sizes[at]
+        return Stored(offset, self.queue_offsets[at], size, offset + size)
+
+    def __iter__(self) -> Iterator[Stored]:
+        return map(self.__getitem__, range(len(self)))
+
+
+class Unit(NamedTuple):
+    """What a queue holds of a message: its place in the log, its size, its code."""
+
+    physical_offset: int
+    size: int
+    code: int

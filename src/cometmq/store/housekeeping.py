@@ -2,23 +2,29 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
-from cometmq.errors import StoreFailed
+from msgspec.structs import replace
+
+from cometmq.errors import BeingDeleted, StoreFailed
 from cometmq.seams import Clock, Disk, Region
-from cometmq.store.checkpoint import Checkpoint, write_checkpoint
+from cometmq.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import StoreConfig
-from cometmq.store.consume_queue import Write
+from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.files import StoreFiles
 from cometmq.store.flusher import Flusher, sync_all
 from cometmq.store.index import Index
-from cometmq.store.queue_table import QueueTable
+from cometmq.store.manifest import write_manifest
+from cometmq.store.queue_table import Key, QueueTable, write_in_order
 from cometmq.store.retention import Retention
 
 log = logging.getLogger(__name__)
 
 PAGE_SIZE = 4096
+_QUEUES_AT_ONCE = 256  # that are written: what they hold is gathered on the loop
 
 
 class Housekeeping:
@@ -43,6 +49,7 @@ class Housekeeping:
         self._unsynced: list[Region] = []  # of the index
         self._index_failed = False
         self._vouched_end = -1
+        self._index_names: list[str] | None = None  # of the files that the manifest lists
         self.last_stored_ms = 0  # of the newest record in the log
 
     def start(self) -> None:
@@ -50,6 +57,10 @@ class Housekeeping:
         loop = asyncio.get_running_loop()
         timers = (self._flush_log(), self._flush_rest(), self._clean())
         self._tasks = [loop.create_task(timer) for timer in timers]
+
+    def use(self, config: StoreConfig) -> None:
+        """Other intervals, from the next turn of each timer on."""
+        self._config = config
 
     async def abandon(self) -> None:
         """Stop the timers, and nothing else; a flush that is under way ends first."""
@@ -71,43 +82,135 @@ class Housekeeping:
     async def flush(self) -> None:
         """Log first, then what points into it, then the checkpoint that vouches for both."""
         async with self._one_at_a_time:
-            last_ms, end = self.last_stored_ms, self._log.end
-            index_ms = last_ms
-            batch = self._queues.unwritten()
+            await self._delete_doomed()
+            await self._delete_leaving()
+            checkpoint = self._checkpoint()
+            queues = self._queues.with_unwritten()
             if self._index is not None:
                 # They are told once: those of a flush that fails are synced by the next.
                 self._unsynced += self._index.dirty_regions()
-                index_ms = 0 if self._index_failed else self._index.last_stored_ms
-            await self._flusher.flush()
-            if not batch and not self._unsynced and end == self._vouched_end:
-                return
-            writes = [write for _, _, writes in batch for write in writes]
-            await asyncio.wrap_future(self._disk.begin(partial(_write_all, self._disk, writes)))
-            for queue, queue_end, _ in batch:
-                queue.written(queue_end)
-            await self._sync_index()
-            checkpoint = Checkpoint(last_ms, last_ms, index_ms, log_end=end, queues_end=end)
-            await asyncio.wrap_future(
-                self._disk.begin(
-                    partial(write_checkpoint, self._disk, self._files.checkpoint, checkpoint)
+                checkpoint = replace(
+                    checkpoint,
+                    index_ms=self._index.last_stored_ms,
+                    queues_ms=min(checkpoint.queues_ms, self._index.in_use_since_ms()),
                 )
+                if self._index_failed:
+                    checkpoint = checkpoint.without_index()
+            await self._flusher.flush()
+            is_same = checkpoint.log_end == self._vouched_end and self._listed() is None
+            if is_same and not queues and not self._unsynced:
+                return
+            for start in range(0, len(queues), _QUEUES_AT_ONCE):
+                await self._write_queues(queues[start : start + _QUEUES_AT_ONCE])
+            await self._sync_index()
+            await self._list_files()
+            await self._begin(
+                partial(write_checkpoint, self._disk, self._files.checkpoint, checkpoint)
             )
-            self._vouched_end = end
+            self._vouched_end = checkpoint.log_end
+
+    async def _write_queues(self, queues: list[tuple[Key, ConsumeQueue]]) -> None:
+        batch = self._queues.unwritten(queues)
+        writes = [of_queue for _, _, _, of_queue in batch]
+        await self._begin(partial(write_in_order, self._disk, writes))
+        for key, queue, end, _ in batch:
+            self._queues.written(key, queue, end)
+
+    async def delete_topic(self, topic: str) -> None:
+        """Forget the queues of a topic: here at once, and on disk when this returns.
+
+        Whoever stops waiting leaves the rest to the next flush.
+        """
+        self._queues.leave(topic)
+        await self.flush()
+        if topic in self._queues.leaving:
+            raise BeingDeleted(f"files of topic {topic} cannot be deleted yet: the log says why")
+
+    async def _delete_leaving(self) -> None:
+        """Topics: listed no more, then deleted, and only then open to messages again.
+
+        Of one that came sooner, a crash would leave records whose places in the queue are taken.
+        """
+        topics, end = self._queues.leaving, self._log.end
+        if not topics:
+            return
+        await self._flusher.durable(end)  # or a power cut could have the log end before that
+        paths = self._queues.forget(topics, end)
+        await self._list_files()
+        try:
+            await self._begin(partial(_delete_all, self._disk, paths))
+        except OSError as error:
+            log.error("files of deleted topics stay, will try again: %s", error)
+        else:
+            self._queues.gone(topics)
+
+    def _checkpoint(self) -> Checkpoint:
+        """What the next one will say if all goes well."""
+        last_ms, end = self.last_stored_ms, self._log.end
+        index_end = -1 if self._index is None else end
+        return Checkpoint(last_ms, last_ms, last_ms, end, end, index_end, self._log.tail_crc(end))
+
+    def _listed(self) -> list[str] | None:
+        """Names of the index files now, for a new manifest; None if the old one is as it should."""
+        names = [] if self._index is None else [file.region.path.name for file in self._index.files]
+        return names if self._queues.has_changed or names != self._index_names else None
+
+    async def _list_files(self) -> None:
+        names = self._listed()
+        if names is not None:
+            manifest = self._queues.listed(names)
+            try:
+                await self._begin(
+                    partial(write_manifest, self._disk, self._files.manifest, manifest)
+                )
+            except OSError:
+                self._index_names = None  # the next flush writes another
+                raise
+            self._index_names = names
+
+    async def _delete_doomed(self) -> None:
+        """Whatever happens, so that a full disk gets room; what stays is met again at the start."""
+        await self._retention.sweep()
+        regions, paths = self._retention.doomed()
+        if not paths:
+            return
+        self._unsynced = [region for region in self._unsynced if region not in regions]
+        for region in regions:
+            region.close()
+        try:
+            await self._list_files()
+        except OSError as error:
+            log.error("the list of files could not be written: %s", error)
+        try:
+            await self._begin(partial(_delete_all, self._disk, paths))
+        except OSError as error:
+            log.error("old files could not be deleted: %s", error)
+        finally:
+            self._retention.gone(paths)
+
+    async def _begin(self, work: Callable[[], None]) -> None:
+        """Also who stops waiting waits until it is done: two such works never run side by side."""
+        done = asyncio.wrap_future(self._disk.begin(work))
+        try:
+            await asyncio.shield(done)
+        except asyncio.CancelledError:
+            await asyncio.wait([done])
+            done.result()  # a failure says more, and may be final
+            raise
 
     async def _sync_index(self) -> None:
         """A failed sync is final here too: the index is made again when the store is opened."""
-        regions = self._unsynced
         try:
-            await asyncio.wrap_future(self._disk.begin(partial(sync_all, regions)))
+            await self._begin(partial(sync_all, self._unsynced))
         except OSError:
             self._index_failed = True
-            raise
-        finally:
             self._unsynced = []
+            await self._begin(partial(_disown_index, self._disk, self._files.checkpoint))
+            raise
+        self._unsynced = []
 
     async def _flush_log(self) -> None:
         """At least so many dirty pages, or so much time since the last flush."""
-        least = self._config.flush_commit_log_least_pages * PAGE_SIZE
         flushed_ms = self._clock.monotonic_ms()
         while True:
             await self._clock.sleep_ms(self._config.flush_interval_commit_log)
@@ -116,6 +219,7 @@ class Housekeeping:
                 self._index.begin_next()
             now_ms = self._clock.monotonic_ms()
             dirty = self._log.end - self._flusher.flushed
+            least = self._config.flush_commit_log_least_pages * PAGE_SIZE
             thorough = now_ms - flushed_ms >= self._config.flush_commit_log_thorough_interval
             if dirty > 0 and (dirty >= least or thorough):
                 try:
@@ -128,8 +232,10 @@ class Housekeeping:
         while True:
             try:
                 self._retention.clean()
+                async with self._one_at_a_time:
+                    await self._retention.sweep()
             except OSError as error:
-                log.error("old files could not be deleted, will try again: %s", error)
+                log.error("the age of files cannot be told, will try again: %s", error)
             await self._clock.sleep_ms(self._config.clean_resource_interval)
 
     async def _flush_rest(self) -> None:
@@ -143,6 +249,11 @@ class Housekeeping:
                 log.error("queues or index could not be written, will try again: %s", error)
 
 
-def _write_all(disk: Disk, writes: list[Write]) -> None:
-    for path, offset, data, file_size in writes:
-        disk.write_at(path, offset, data, file_size)
+def _delete_all(disk: Disk, paths: list[Path]) -> None:
+    for path in paths:
+        disk.delete(path)
+
+
+def _disown_index(disk: Disk, path: Path) -> None:
+    """No checkpoint vouches for it any more, though it may be read from memory as it should be."""
+    write_checkpoint(disk, path, read_checkpoint(disk, path).without_index())

@@ -1,52 +1,74 @@
 """The key index: which messages of a topic have a key, by a row of hash files.
 
 The files are named by the local time at which they were made, yyyyMMddHHmmssSSS. Keys go to the
-newest one; when it is full, another is made. All of it can be made again from the log: a file that
-is not to be trusted is removed with those after it, and `end_offset` says from where on the log has
-to be read again. What is found is a hint: hashes collide, and times are kept in seconds. The caller
-looks at the record.
+newest one, many at once: until then they are held. When it is full, another is made. All of it can
+be made again from the log: a file that is not to be trusted is removed with those after it, and
+`end_offset` says from where on the log has to be read again. What is found is a hint: hashes
+collide, and times are kept in seconds. The caller looks at the record.
 """
 
-from collections.abc import Callable, Sequence
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from cometmq.protocol.key_hash import key_hash, key_hashes
+from cometmq.protocol.key_hash import all_key_hashes, key_hash, key_hashes
 from cometmq.seams import Clock, Disk, Region
-from cometmq.store.index_file import IndexFile, file_size
+from cometmq.store.bulk_hash import are_fast
+from cometmq.store.held_keys import HeldKeys
+from cometmq.store.index_file import HasKey, IndexFile, believe, file_size
 
 _NAME_DIGITS = 17
 _NAME_FORMAT = "%Y%m%d%H%M%S%f"  # the last three of its 20 digits are left out
 _UNFINISHED = ".tmp"  # how Disk calls a file that it makes
+_END_OF_TIME_MS = 2**63 - 1
+HELD_MAX = 1024  # messages whose keys are not put yet: 1 ms of work
 _MAKE_AHEAD = 0.9  # how full a file is when the next one is begun
+
+# What may be wrong with a file, through a crash or a file made ahead of need, and costs nothing.
+_EMPTY = "is empty"
+_TOO_NEW = "has nothing that is surely whole"
+_FOLLOWS = "follows a cut or bad one"
+_HARMLESS = (_EMPTY, _TOO_NEW, _FOLLOWS)
 
 
 class Index:
     """Oldest file first. Runs on the loop, but for the making of files and their syncing."""
 
-    def __init__(self, folder: Path, slots: int, entries: int, disk: Disk, clock: Clock) -> None:
+    def __init__(
+        self, folder: Path, slots: int, entries: int, disk: Disk, clock: Clock,
+        has_key: HasKey = believe,
+    ) -> None:  # fmt: skip
         assert slots >= 1 and entries >= 2, "at least one entry; there is no entry 0"
         self._folder = folder
         self._slots = slots
         self._entries = entries
         self._disk = disk
         self._clock = clock
+        self._has_key = has_key
         self._files: list[IndexFile] = []
         self._newest: IndexFile | None = None  # the last of them
         self._next: Future[Region] | None = None  # made ahead of need
         self._newest_name = ""
         self.last_stored_ms = 0  # for the checkpoint: see `dirty_regions`
+        self._held = HeldKeys()
+        self._held_max = HELD_MAX if are_fast() else 0
+        self._free = 0  # entries of the newest file that are neither put nor held for it
 
     @property
     def files(self) -> tuple[IndexFile, ...]:
         """Oldest first."""
+        self.settle()
         return tuple(self._files)
 
     @property
     def end_offset(self) -> int:
         """Where the last message of the index is in the log; 0 if there is none."""
+        if self._held.places:
+            return self._held.places[-1]
         return 0 if self._newest is None else self._newest.end_offset
 
     # Writing
@@ -56,12 +78,69 @@ class Index:
 
         A message before `end_offset` is known already.
         """
-        if not keys:
+        count = len(keys)
+        if count <= self._free and self._held_max and physical_offset > self.end_offset:
+            self._held.add(topic, keys, physical_offset, stored_ms)
+            self._count_held(count)
+        elif keys:
+            self.settle()
+            hashes = key_hashes(topic, keys)
+            newest = self._newest
+            if newest is None or not newest.put(hashes, physical_offset, stored_ms):
+                self._put_across(hashes, physical_offset, stored_ms)
+            self._count_free()
+
+    def put_all(
+        self, topics: Sequence[str], keys: Sequence[Sequence[str]], places: Sequence[int],
+        stored_ms: int,
+    ) -> None:  # fmt: skip
+        """As `put` of several new messages of one moment, given by columns.
+
+        OSError if a file is needed and cannot be: some of them were put.
+        """
+        count = sum(map(len, keys))
+        if count <= self._free and self._held_max:
+            self._held.add_all(topics, keys, places, stored_ms)
+            self._count_held(count)
             return
-        hashes = key_hashes(topic, keys)
+        self.settle()
+        hashes = all_key_hashes(topics, keys)
         newest = self._newest
-        if newest is None or not newest.put(hashes, physical_offset, stored_ms):
-            self._put_across(hashes, physical_offset, stored_ms)
+        if newest is None or not newest.put_all(hashes, places, stored_ms):
+            for of_message, place in zip(hashes, places, strict=True):
+                newest = self._newest
+                if of_message and (newest is None or not newest.put(of_message, place, stored_ms)):
+                    self._put_across(of_message, place, stored_ms)
+        self._count_free()
+
+    def _count_held(self, count: int) -> None:
+        self._free -= count
+        if len(self._held.places) >= self._held_max:
+            self.settle()
+
+    def settle(self) -> None:
+        """Put what is held: there are many, or somebody looks. The newest file has room for it."""
+        if self._held.places:
+            self.put_many(*self._held.taken())
+
+    def _count_free(self) -> None:
+        self._free = 0 if self._newest is None else self._newest.room
+
+    def put_many(self, hashes: "array[int]", places: "array[int]", times_ms: "array[int]") -> None:
+        """As `put` of many messages: of each key its hash, its message's place and stored time."""
+        at, count = 0, len(hashes)
+        asked: IndexFile | None = None  # once is enough: what it leaves does not go in bulk
+        while at < count:
+            if self._newest is not None and self._newest is not asked:
+                asked = self._newest
+                at += asked.put_many(hashes[at:], places[at:], times_ms[at:])
+            if at < count:  # a message that needs another file, or no numpy: one at a time
+                after = bisect_right(places, places[at], at)
+                message = hashes[at:after], places[at], times_ms[at]
+                if self._newest is None or not self._newest.put(*message):
+                    self._put_across(*message)
+                at = after
+        self._count_free()
 
     def _put_across(self, hashes: Sequence[int], physical_offset: int, stored_ms: int) -> None:
         """Fill the newest file, and begin another."""
@@ -91,9 +170,13 @@ class Index:
             raise
         return made
 
+    def has_room(self, count: int) -> bool:
+        """The newest file takes so many entries."""
+        return count <= self._free
+
     def make_room(self, count: int) -> None:
         """Have room for so many entries, as far as one more file goes; OSError if it cannot be."""
-        if self._newest is not None and self._newest.room >= count:
+        if count <= self._free:
             return
         coming, self._next = self._next, None
         if coming is None or coming.exception() is not None:
@@ -123,16 +206,26 @@ class Index:
 
         Then, and not before, a checkpoint may say `last_stored_ms` as this call has left it.
         """
+        self.settle()
         dirty = [file for file in self._files if file.is_dirty()]
         self.last_stored_ms = max([self.last_stored_ms, *(file.end_ms for file in dirty)])
         for file in dirty:
             file.settle(self.last_stored_ms)
         return [file.region for file in dirty]
 
+    def in_use_since_ms(self) -> int:
+        """When the first message of the newest file was stored; the end of time if there is none.
+
+        After a crash the original throws away the file that was written to, and makes its keys
+        again from the time that a checkpoint gives for the queues.
+        """
+        return _END_OF_TIME_MS if self._newest is None else self._newest.begin_ms
+
     # Reading
 
     def query(self, topic: str, key: str, begin_ms: int, end_ms: int, count_max: int) -> list[int]:
         """Physical offsets, newest first, of messages that may have the key and be of the time."""
+        self.settle()
         wanted = key_hash(topic, key)
         found: list[int] = []
         for file in reversed(self._files):
@@ -142,17 +235,22 @@ class Index:
     # Starting, cutting, forgetting
 
     def load(
-        self, unclean: bool, safe_end: int, safe_ms: int, on_odd: Callable[[str], None]
-    ) -> None:
+        self, unclean: bool, safe_end: int, safe_ms: int, on_odd: Callable[[str], None],
+        expected: Collection[str] = (),
+    ) -> bool:  # fmt: skip
         """Map the files that are there. After an unclean stop, what may be torn is cut off.
+
+        False if one is damaged, or one of the expected is not there: messages are to be put again
+        from `end_offset` on.
 
         `safe_end` is where the log ended at the last checkpoint: messages from there on may be here
         in part, and are to be put again from `end_offset` on. `safe_ms` is the `last_stored_ms` of
         then.
         """
         assert not self._files, "only once"
-        trusted = True
-        for name in self._disk.names(self._folder):
+        self.was_cut = False  # what is missing begins at `end_offset`, before `safe_end` perhaps
+        trusted = is_whole = True
+        for name in sorted({*self._disk.names(self._folder), *expected}):
             path = self._folder / name
             if name.endswith(_UNFINISHED) and _is_name(name.removesuffix(_UNFINISHED)):
                 self._remove_odd(path, "was never finished", on_odd)
@@ -160,25 +258,29 @@ class Index:
                 on_odd(f"{path} is no file of the index; left alone")
             else:
                 self._newest_name = name
-                fault = (
-                    self._open(path, unclean, safe_end) if trusted else "follows a cut or bad one"
-                )
+                fault = self._open(path, unclean, safe_end) if trusted else _FOLLOWS
                 if fault:
                     trusted = False
+                    is_whole = is_whole and name not in expected and fault in _HARMLESS
                     self._remove_odd(path, fault, on_odd)
                 elif unclean and self._cut_torn(safe_end):
                     trusted = False
+                    self.was_cut = True
         self._find_newest()
         # What a checkpoint on disk may say; a damaged one may say anything.
         safe_ms = min(safe_ms, self._clock.wall_ms())
         self.last_stored_ms = max([safe_ms, *(file.end_ms for file in self._files)])
         for file in self._files:  # what a killed process wrote may be in memory only
             file.settle(self.last_stored_ms, synced=not unclean)
+        return is_whole
 
     def _open(self, path: Path, unclean: bool, safe_end: int) -> str:
         """Add a file to the row, or tell what is wrong with it."""
         size = file_size(self._slots, self._entries)
-        found = self._disk.size(path)
+        try:
+            found = self._disk.size(path)
+        except FileNotFoundError:
+            return "is gone"
         if found != size:
             return f"has {found} bytes, not {size}"
         file = IndexFile(self._disk.map(path, size), self._slots, self._entries)
@@ -186,9 +288,9 @@ class Index:
         if not file.is_possible():
             fault = "has an impossible header"
         elif file.count == 1:
-            fault = "is empty"
-        elif unclean and file.end_offset >= safe_end and file.count_below(safe_end) == 1:
-            fault = "has nothing that is surely whole"
+            fault = _EMPTY
+        elif unclean and file.end_offset >= safe_end and self._whole(file, safe_end) == 1:
+            fault = _TOO_NEW
         if fault:
             file.close()
             return fault
@@ -199,11 +301,14 @@ class Index:
         """Cut the file just opened to what is surely whole; True if there was more."""
         file = self._files[-1]
         if file.end_offset >= safe_end:
-            file.cut(file.count_below(safe_end))
+            file.cut(self._whole(file, safe_end))
             return True
         if file.is_torn():
             file.cut(file.count)
         return False
+
+    def _whole(self, file: IndexFile, safe_end: int) -> int:
+        return file.count_below(safe_end, self._has_key)
 
     def _remove_odd(self, path: Path, fault: str, on_odd: Callable[[str], None]) -> None:
         try:
@@ -215,19 +320,26 @@ class Index:
 
     def cut(self, log_end: int) -> None:
         """Forget the messages from `log_end` on: the log lost them."""
+        self.settle()
         while self._files and self._files[-1].begin_offset >= log_end:
             self._remove(self._files.pop())
         if self._files and self._files[-1].end_offset >= log_end:
             self._files[-1].cut(self._files[-1].count_below(log_end))
         self._find_newest()
 
-    def forget_before(self, log_start: int) -> None:
-        """Remove the files that know only messages before `log_start`, but never the newest."""
+    def forget_before(self, log_start: int) -> list[Region]:
+        """Forget the files that know only messages before `log_start`, but never the newest.
+
+        The caller closes and deletes them, once no sync of them is under way.
+        """
+        gone = []
         while len(self._files) > 1 and self._files[0].end_offset < log_start:
-            self._remove(self._files.pop(0))
+            gone.append(self._files.pop(0).region)
+        return gone
 
     def close(self) -> None:
         """Unmap everything."""
+        self.settle()
         for file in self._files:
             file.close()
         self._files.clear()
@@ -240,6 +352,7 @@ class Index:
 
     def _find_newest(self) -> None:
         self._newest = self._files[-1] if self._files else None
+        self._count_free()
 
     def _remove(self, file: IndexFile) -> None:
         file.close()

@@ -12,16 +12,19 @@ one: the place of entry 0 is never used. A file that was never written to has a 
 
 A message's entries are written first, then the header, then the slots. A process that is killed in
 between leaves a file whose chains are whole; it may lack the message of `end offset`, which is why
-that one may be put again. A power cut is another matter: see `is_torn`.
+that one may be put again. Of many messages the header is written last, and slots may be ahead of
+it: as after a power cut, see `is_torn`.
 """
 
 import struct
 from array import array
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import compress
 from sys import byteorder
 
 from cometmq.seams import Region
-from cometmq.store.index_slots import slots_free, slots_of
+from cometmq.store.index_slots import SECONDS_MAX, chained, slots_free, slots_of
 
 HEADER = struct.Struct(
     ">"
@@ -41,7 +44,6 @@ ENTRY = struct.Struct(
     "I"  # 16 number of the entry before it in the slot
 )
 assert (HEADER.size, SLOT.size, ENTRY.size) == (40, 4, 20)
-_SECONDS_MAX = 2**31 - 1
 _CLOCK_STEP_MS = 60_000  # a clock set back by more than this hides messages from queries by time
 _STEPS_MAX = 100_000  # entries that one query looks at in a file: 0.05 s
 
@@ -56,6 +58,14 @@ _pack_slot = SLOT.pack_into
 _unpack_slot = SLOT.unpack_from
 _pack_entry = ENTRY.pack_into
 _pack_pair = _PAIR.pack_into
+
+# Has the message at this offset of the log a key of this hash?
+HasKey = Callable[[int, int], bool]
+
+
+def believe(physical_offset: int, key_hash: int) -> bool:
+    """Where nobody can be asked."""
+    return True
 
 
 def file_size(slots: int, entries: int) -> int:
@@ -163,6 +173,71 @@ class IndexFile:
             self._put_each(hashes, physical_offset)
         return True
 
+    def put_all(
+        self, hashes: Sequence[Sequence[int]], places: Sequence[int], stored_ms: int
+    ) -> bool:
+        """The keys of several new messages of one moment; False if there is no room for all.
+
+        The header comes last: a process that is killed before leaves slots that are ahead of it,
+        which `is_torn` tells.
+        """
+        count = self.count + sum(map(len, hashes))
+        if count > self._entries:
+            return False
+        if count == self.count:
+            return True
+        last = max(compress(places, hashes))  # that has a key
+        if stored_ms != self._moment_ms:
+            self._put_times(next(compress(places, hashes)), stored_ms)
+        memory, slots, seconds = self._memory, self._slots, self._seconds
+        number = self.count
+        at = self._entries_at + number * 20
+        for of_message, place in zip(hashes, places, strict=True):
+            for key_hash in of_message:
+                slot_at = 40 + key_hash % slots * 4
+                (before,) = _unpack_slot(memory, slot_at)
+                _pack_entry(memory, at, key_hash, place, seconds, before)
+                _pack_slot(memory, slot_at, number)
+                if not before:
+                    self._slots_used += 1
+                number += 1
+                at += 20
+        self.count = count
+        self.end_offset = last
+        _pack_newest(memory, 24, last, self._slots_used, count)
+        return True
+
+    def put_many(self, hashes: "array[int]", places: "array[int]", times_ms: "array[int]") -> int:
+        """As `put` of many messages, given by entries; how many entries that were, from the first.
+
+        0 also if it cannot be done in bulk.
+        """
+        known = bisect_left(places, self.end_offset)
+        end = min(len(hashes), known + self.room)
+        while end > known and end < len(hashes) and places[end] == places[end - 1]:
+            end -= 1  # not a part of a message
+        if end == known:
+            return known
+        # Before the first slot: the original keeps a file that a kill left with slots ahead of its
+        # count, unless the end is later than a checkpoint says.
+        self._put_times(places[known], times_ms[known])
+        entries = chained(
+            self._memory[HEADER.size : self._entries_at],
+            self.count, hashes[known:end], places[known:end],
+            times_ms[known:end], self.begin_ms,
+        )  # fmt: skip
+        if entries is None:
+            return known
+        packed, slots_taken = entries
+        at = self._entries_at + self.count * ENTRY.size
+        self._memory[at : at + len(packed)] = packed
+        self.count += end - known
+        self._put_times(places[end - 1], times_ms[end - 1])
+        self._slots_used += slots_taken
+        self.end_offset = places[end - 1]
+        _pack_newest(self._memory, _NEWEST_AT, self.end_offset, self._slots_used, self.count)
+        return end
+
     def _put_each(self, hashes: Sequence[int], physical_offset: int) -> None:
         memory = self._memory
         newest: dict[int, int] = {}  # number of an entry, by position of its slot
@@ -185,7 +260,7 @@ class IndexFile:
             self.begin_offset = physical_offset
         self.end_ms = max(stored_ms, self._safe_ms + 1)
         self._moment_ms = stored_ms
-        self._seconds = min(max(0, (stored_ms - self.begin_ms) // 1000), _SECONDS_MAX)
+        self._seconds = min(max(0, (stored_ms - self.begin_ms) // 1000), SECONDS_MAX)
         _TIMES.pack_into(self._memory, 0, self.begin_ms, self.end_ms, self.begin_offset)
 
     def is_dirty(self) -> bool:
@@ -255,27 +330,39 @@ class IndexFile:
             slots.byteswap()
         return bool(max(slots) >= self.count)
 
-    def count_below(self, physical_offset: int) -> int:
+    def count_below(self, physical_offset: int, has_key: HasKey = believe) -> int:
         """How many entries, with the unused one, are of messages before an offset of the log.
 
-        By bisection: entries that a power cut took are zeros, and the others are of later messages.
+        By bisection: the others are of later messages. Those that a power cut took are zeros, or
+        what stood there before, or lack a part, where one sector ends in them: their offset may
+        then be any, but their message knows nothing of their key.
         """
         low, high = 1, self.count
         while low < high:
             middle = (low + high) // 2
-            key_hash, offset, seconds, _ = self._entry(middle)
-            is_there = key_hash or offset or seconds or middle == 1
-            if is_there and offset < physical_offset:
+            if self._is_below(middle, physical_offset, has_key):
                 low = middle + 1
             else:
                 high = middle
         return low
+
+    def _is_below(self, number: int, physical_offset: int, has_key: HasKey) -> bool:
+        key_hash, offset, seconds, _ = self._entry(number)
+        is_there = key_hash or offset or seconds or number == 1
+        return bool(
+            is_there
+            and self._entry(number - 1)[1] <= offset < physical_offset
+            and has_key(offset, key_hash)
+        )
 
     def cut(self, count: int) -> None:
         """Keep so many entries, the unused one included, and make the slots again from them."""
         assert 1 < count <= self.count
         _, self.end_offset, seconds, _ = self._entry(count - 1)
         self.end_ms = self.begin_ms + seconds * 1000
+        # Or it would stand where a power cut keeps a new entry from the disk.
+        gone = self._entries_at + count * ENTRY.size, self._entries_at + self.count * ENTRY.size
+        self._memory[slice(*gone)] = bytes(gone[1] - gone[0])
         self.count = count
         kept = self._memory[self._entries_at : self._entries_at + count * ENTRY.size]
         slots = slots_of(kept, self._slots)

@@ -1,5 +1,6 @@
 """What of a message's properties the queues and the index need: its tag's code and its keys."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cometmq.protocol.java import hash_code
@@ -11,7 +12,11 @@ from cometmq.protocol.properties import (
     TAGS,
     UNIQ_KEY,
 )
+from cometmq.protocol.property_columns import property_columns
 
+_TAGS_FRONT, _KEYS_FRONT, _UNIQ_KEY_FRONT = (
+    f"{PROPERTY_SEPARATOR}{name}{NAME_VALUE_SEPARATOR}" for name in (TAGS, KEYS, UNIQ_KEY)
+)
 _CODES_KEPT_MAX = 10_000
 _tag_codes: dict[str, int] = {}
 
@@ -24,24 +29,50 @@ class Marks(NamedTuple):
 
 
 def marks_of(properties_text: str) -> Marks:
-    """One pass over the text, without a dict of all properties: 0.9 us against 1.7."""
-    tag = keys = ""
+    """The marks, by name."""
+    return Marks(*tag_code_and_keys(properties_text))
+
+
+def tag_code_and_keys(properties_text: str) -> tuple[int, list[str]]:
+    """The marks, as a plain tuple: 0.7 us for any number of properties; a loop takes 1.2 for three.
+
+    Of properties of one name, the last one counts.
+    """
+    text = PROPERTY_SEPARATOR + properties_text  # so that a name stands between two separators
+    unique = text.rpartition(_UNIQ_KEY_FRONT)
+    words = text.rpartition(_KEYS_FRONT)
     found: list[str] = []
-    for item in properties_text.split(PROPERTY_SEPARATOR):
-        name, _, value = item.partition(NAME_VALUE_SEPARATOR)
-        if name == TAGS:
-            tag = value
-        elif name == KEYS:
-            keys = value
-        elif name == UNIQ_KEY and value:
-            found.append(value)
-    if keys:
-        if KEY_SEPARATOR in keys:
-            found += (word for word in keys.split(KEY_SEPARATOR) if word)
+    if unique[1] and (key := unique[2].partition(PROPERTY_SEPARATOR)[0]):
+        found.append(key)
+    if words[1] and (key := words[2].partition(PROPERTY_SEPARATOR)[0]):
+        if KEY_SEPARATOR in key:
+            found += [word for word in key.split(KEY_SEPARATOR) if word]
         else:
-            found.append(keys)
+            found.append(key)
+    _, has_tag, rest = text.rpartition(_TAGS_FRONT)
+    if not has_tag:
+        return 0, found
+    tag = rest.partition(PROPERTY_SEPARATOR)[0]
     code = _tag_codes.get(tag)
-    return Marks(_new_code(tag) if code is None else code, found)
+    return (_new_code(tag) if code is None else code), found
+
+
+def all_marks(properties_texts: Sequence[str]) -> tuple[list[int], list[Sequence[str]]]:
+    """The codes of several messages, and the keys of each.
+
+    By columns, if all have one word of KEYS at most: 0.4 us a message less.
+    """
+    columns = property_columns(properties_texts)
+    if columns is not None and KEY_SEPARATOR not in "".join(columns.get(KEYS, ())):
+        count, known = len(properties_texts), _tag_codes
+        tags = columns.get(TAGS)
+        codes = [0] * count
+        if tags is not None:
+            codes = [known[tag] if tag in known else _new_code(tag) for tag in tags]
+        with_keys = [columns[name] for name in (UNIQ_KEY, KEYS) if name in columns]
+        return codes, list(zip(*with_keys, strict=True)) if with_keys else [()] * count
+    marks = [tag_code_and_keys(text) for text in properties_texts]
+    return [code for code, _ in marks], [keys for _, keys in marks]
 
 
 def _new_code(tag: str) -> int:

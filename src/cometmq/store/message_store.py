@@ -1,6 +1,6 @@
 """The only door of the layer: open, put, get, query, close.
 
-Everything runs on the loop but for syncs and the making of files: a put appends to the log, writes
+Everything runs on the loop but for syncs and the making of files: a put appends to the log, adds
 the queue's unit and the keys, and tells who waits, in one go and without a lock. A put returns at
 once; `durable` is awaited by whoever promised that it is on disk.
 """
@@ -8,40 +8,32 @@ once; `durable` is awaited by whoever promised that it is on disk.
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
 
-from cometmq.errors import BadState, DiskFull, StoreFailed
+from cometmq.errors import BadState, BeingDeleted, DiskFull, Malformed, StoreFailed, TooLarge
 from cometmq.protocol.hosts import Host
+from cometmq.protocol.key_hash import key_hashes
 from cometmq.protocol.message import StoredMessage
 from cometmq.seams import Clock, Disk, Lock
+from cometmq.store.batches import Announce, Batches, no_room
 from cometmq.store.by_time import earliest_ms, offset_by_time
-from cometmq.store.checkpoint import read_checkpoint, write_checkpoint
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import FlushDiskType, StoreConfig
-from cometmq.store.dispatcher import TRANSACTION, UNQUEUED, Coder, Dispatcher
+from cometmq.store.dispatcher import TRANSACTION, UNQUEUED, Coder
+from cometmq.store.extended_queue import queue_maker
 from cometmq.store.files import StoreFiles
 from cometmq.store.flusher import Flusher
-from cometmq.store.found import Found, Stored
+from cometmq.store.found import Found, Stored, StoredMessages, Unit
 from cometmq.store.housekeeping import Housekeeping
 from cometmq.store.index import Index
-from cometmq.store.marks import marks_of
-from cometmq.store.new_message import NewMessage, RecordWriter
+from cometmq.store.marks import marks_of, tag_code_and_keys
+from cometmq.store.new_message import NewMessage, RecordWriter, Several
+from cometmq.store.opening import Opening
 from cometmq.store.queue_table import QueueTable
 from cometmq.store.reader import Reader, ReadLimits, RecordFilter, TagFilter
-from cometmq.store.recovery import (
-    NEVER_MS,
-    Recovered,
-    Starts,
-    recover,
-    safe_start,
-    starts_after_crash,
-)
-from cometmq.store.retention import Retention
+from cometmq.store.recovery import Parts, Recovered
+from cometmq.store.retention import FULL_RATIO, Retention
 
 log = logging.getLogger(__name__)
-
-# Told of each message: topic, queue id, the queue's new end, tag code.
-Announce = Callable[[str, int, int, int], None]
 
 
 def _nobody(topic: str, queue_id: int, end: int, code: int) -> None:
@@ -67,16 +59,20 @@ class MessageStore:
         self._files = StoreFiles.of(config)
         self._announce = announce
         self._coder = coder
-        self._log = CommitLog(self._files.commit_log, config.mapped_file_size_commit_log, disk)
+        warm_pages = config.warm_maped_file_enable * config.flush_least_pages_when_warm_maped_file
+        self._log = CommitLog(
+            self._files.commit_log, config.mapped_file_size_commit_log, disk, warm_pages
+        )
         self._writer = RecordWriter(host, config.max_message_size)
         self._queues = QueueTable(
             self._files.queues, config.mapped_file_size_consume_queue, disk, self._is_unit_of,
-            lambda: self._log.start,
+            lambda: self._log.start, queue_maker(config, self._files, disk),
         )  # fmt: skip
         self._index: Index | None = None
         if config.message_index_enable:
             slots, entries = config.max_hash_slot_num, config.max_index_num
-            self._index = Index(self._files.index, slots, entries, disk, clock)
+            self._index = Index(self._files.index, slots, entries, disk, clock, self._has_key)
+        self._batches = Batches(self._log, self._writer, self._queues, self._index, announce, coder)
         self._reader = Reader(self._log, _read_limits(config))
         self._flusher: Flusher
         self._retention: Retention
@@ -89,11 +85,12 @@ class MessageStore:
     async def __aenter__(self) -> "MessageStore":
         self._lock = self._disk.lock(self._files.lock)
         try:
-            self._recover()
+            parts = Parts(self._log, self._queues, self._index, self._coder)
+            self.recovered = Opening(self._files, self._disk, parts).run()
             self._flusher = Flusher(self._log, self._disk, self.recovered.durable)
             self._retention = Retention(
                 self._config, self._files, self._disk, self._clock,
-                self._log, self._queues, self._index,
+                self._log, self._queues, self._index, lambda: self._flusher.flushed,
             )  # fmt: skip
             self._housekeeping = Housekeeping(
                 self._config, self._files, self._disk, self._clock,
@@ -125,37 +122,19 @@ class MessageStore:
         await self._housekeeping.abandon()
         self._lock.release()
 
-    def _recover(self) -> None:
-        unclean = self._files.abort.name in self._disk.names(self._files.root)
-        checkpoint = read_checkpoint(self._disk, self._files.checkpoint)
-        self._log.load(log.warning)
-        if self._lost_a_folder():
-            log.warning("queues or index are gone: they are made again from the log")
-            unclean, checkpoint = True, checkpoint.of_log_alone()
-        self._disk.replace(self._files.abort, str(os.getpid()).encode())
-        if self._index is not None:
-            safe_end = checkpoint.queues_end if checkpoint.index_ms else -1
-            self._index.load(unclean, safe_end, checkpoint.index_ms, log.warning)
-        starts = Starts(log=safe_start(self._log, NEVER_MS))
-        if unclean:
-            # Until the queues are whole again, no checkpoint may vouch for them.
-            write_checkpoint(self._disk, self._files.checkpoint, checkpoint.of_log_alone())
-            index_end = self._index.end_offset if self._index is not None else None
-            starts = starts_after_crash(self._log, checkpoint, index_end)
-        dispatcher = Dispatcher(self._queues, self._index, self._coder)
-        self.recovered = recover(self._log, dispatcher, starts)
-
-    def _lost_a_folder(self) -> bool:
-        """There is a log, but not what points into it."""
-        folders = [self._files.queues]
-        if self._index is not None:
-            folders.append(self._files.index)
-        return bool(self._log.files) and not all(self._disk.names(path) for path in folders)
+    def use(self, config: StoreConfig) -> None:
+        """Go on with other settings. What shapes files, and limits reads, stays as it was."""
+        self._config = config
+        self._writer.limit_bodies(config.max_message_size)
+        self._retention.use(config)
+        self._housekeeping.use(config)
 
     def _is_unit_of(
         self, topic: str, queue_id: int, queue_offset: int, physical_offset: int, size: int
     ) -> bool:
-        """Does the record at this place say that it belongs there?"""
+        """Does the record there say that it belongs there? One that left the log says nothing."""
+        if physical_offset < max(self._log.start, self._log.trusted_from):
+            return size > 0  # vouched for; a damaged one keeps its place, and is not served
         record = self._reader.record_or_none(physical_offset)
         start = self._log.view(physical_offset, 4)
         if start is None or int.from_bytes(start) != size:
@@ -164,21 +143,30 @@ class MessageStore:
             (record.topic, record.queue_id, record.queue_offset) == (topic, queue_id, queue_offset)
         )
 
+    def _has_key(self, physical_offset: int, key_hash: int) -> bool:
+        """Has the record there a key of this hash? One that left the log cannot be asked."""
+        if physical_offset < self._log.start:
+            return True
+        record = self._reader.record_or_none(physical_offset)
+        keys = marks_of(record.properties_text).keys if record is not None else ()
+        return record is not None and key_hash in key_hashes(record.topic, keys)
+
     # Writing
 
     def put(self, message: NewMessage, now_ms: int) -> Stored:
-        """Append, dispatch, announce. TooLarge, DiskFull or StoreFailed, and nothing happened."""
-        if self._flusher.failure is not None:
-            raise StoreFailed("the disk failed this store; it takes no messages until restarted")
-        if self._retention.puts_stop:
-            raise DiskFull("the disk is more than 90 % full; old files go, or make room")
+        """Append, dispatch, announce.
+
+        TooLarge, Malformed, DiskFull, BeingDeleted or StoreFailed, and nothing happened.
+        """
+        if self._flusher.failure is not None or self._retention.puts_stop:
+            raise self._refusal()
         topic = message.topic
         prepared = self._writer.prepare(message)
-        size = prepared.size
-        queue = self._queues.get(topic, message.queue_id)
+        size = prepared[0]
+        code, keys = tag_code_and_keys(message.properties_text)
+        queue = self._queues.open_to_puts(topic, message.queue_id)
         queued = message.sys_flag & TRANSACTION not in UNQUEUED
         queue_offset = queue.end if queued else 0
-        code, keys = marks_of(message.properties_text)
         try:
             file = self._log.room_for(size)
             at = file.written
@@ -186,8 +174,12 @@ class MessageStore:
             if self._index is not None:
                 self._index.put(topic, keys, offset, now_ms)
         except OSError as error:
-            raise DiskFull(f"no room for another file: {error.strerror}") from error
-        self._writer.write(file.memory, at, offset, queue_offset, now_ms, message, prepared)
+            raise no_room(error) from error
+        try:
+            self._writer.write(file.memory, at, offset, queue_offset, now_ms, message, prepared)
+        except Malformed:
+            file.memory[at : at + size] = bytes(size)
+            raise
         file.written = at + size
         self._housekeeping.last_stored_ms = now_ms
         if queued:
@@ -197,16 +189,33 @@ class MessageStore:
             self._announce(topic, message.queue_id, queue_offset + 1, code)
         return Stored(offset, queue_offset, size, offset + size)
 
-    def put_batch(self, messages: Sequence[NewMessage], now_ms: int) -> list[Stored]:
-        """Several messages of one queue: all of them, or none."""
+    def put_batch(self, messages: Several, now_ms: int) -> StoredMessages:
+        """Several messages, side by side in the log: all of them, or none."""
+        if self._flusher.failure is not None or self._retention.puts_stop:
+            raise self._refusal()
+        assert messages, "at least one"
+        stored = self._batches.put(messages, now_ms)
+        self._housekeeping.last_stored_ms = now_ms
+        return stored
+
+    def put_together(self, messages: Several, now_ms: int) -> StoredMessages | None:
+        """As `put` of each, sooner; None, and nothing happened, if that is not so simple."""
+        if self._flusher.failure is not None or self._retention.puts_stop:
+            return None
         try:
-            self._log.room_for(sum(self._writer.prepare(message).size for message in messages))
-            if self._index is not None:
-                keys = (marks_of(message.properties_text).keys for message in messages)
-                self._index.make_room(sum(map(len, keys)))
-        except OSError as error:
-            raise DiskFull(f"no room for another file: {error.strerror}") from error
-        return [self.put(message, now_ms) for message in messages]
+            stored = self._batches.put_here(messages, now_ms)
+        except (TooLarge, Malformed, BeingDeleted):  # one of them: the others are to be put
+            return None
+        if stored is not None:
+            self._housekeeping.last_stored_ms = now_ms
+        return stored
+
+    def _refusal(self) -> StoreFailed | DiskFull:
+        if self._flusher.failure is not None:
+            return StoreFailed("the disk failed this store; it takes no messages until restarted")
+        return DiskFull(
+            f"the disk is more than {FULL_RATIO * 100:.0f} % full; old files go, or make room"
+        )
 
     def durable(self, stored: Stored) -> "asyncio.Future[None]":
         """Done when a put message survives a power cut."""
@@ -216,6 +225,16 @@ class MessageStore:
     def promises_disk(self) -> bool:
         """A send is acknowledged only once it is on disk."""
         return self._config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+
+    @property
+    def flushed_end(self) -> int:
+        """Up to which offset the log survives a power cut."""
+        return self._flusher.flushed
+
+    @property
+    def flush_patience_ms(self) -> int:
+        """How long a send waits for the disk."""
+        return self._config.sync_flush_timeout
 
     # Reading
 
@@ -227,10 +246,34 @@ class MessageStore:
         queue = self._queues.get(topic, queue_id)
         return self._reader.get(queue, queue_offset, count_max, wants_tag, wants_record)
 
+    @property
+    def damaged(self) -> int:
+        """Records, or stretches of the log, that were found bad since it was opened."""
+        return len(self.recovered.bad) + self._reader.damaged
+
     def bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
         """First offset and end of a queue."""
-        queue = self._queues.get(topic, queue_id)
+        queue = self._queues.trimmed(topic, queue_id)
         return queue.first, queue.end
+
+    def units(self, topic: str, queue_id: int, queue_offset: int, count: int) -> list[Unit]:
+        """What the queue itself holds from an offset on: place, size and code of each message."""
+        queue = self._queues.get(topic, queue_id)
+        return [Unit._make(unit) for unit in queue.coded(queue.units(queue_offset, count))]
+
+    def message(self, topic: str, queue_id: int, queue_offset: int) -> StoredMessage | None:
+        """The message at an offset of a queue; None if it is gone, or damaged."""
+        units = self.units(topic, queue_id, queue_offset, 1)
+        found = self.record(units[0].physical_offset) if units else None
+        place = topic, queue_id, queue_offset
+        if found is None or (found.topic, found.queue_id, found.queue_offset) != place:
+            return None
+        return found
+
+    def is_hot(self, topic: str, queue_id: int, queue_offset: int) -> bool:
+        """Read from memory: near the end of the log, or not there at all."""
+        units = self.units(topic, queue_id, queue_offset, 1)
+        return not units or self._reader.is_hot(units[0].physical_offset)
 
     def record(self, physical_offset: int) -> StoredMessage | None:
         """The message that stands there; None if none does, or it is damaged."""
@@ -238,11 +281,11 @@ class MessageStore:
 
     def offset_by_time(self, topic: str, queue_id: int, wanted_ms: int) -> int:
         """The queue offset of the message that was stored nearest to a time."""
-        return offset_by_time(self._reader, self._queues.get(topic, queue_id), wanted_ms)
+        return offset_by_time(self._reader, self._queues.trimmed(topic, queue_id), wanted_ms)
 
     def earliest_ms(self, topic: str, queue_id: int) -> int:
         """When the oldest message of a queue was stored; -1 if there is none."""
-        return earliest_ms(self._reader, self._queues.get(topic, queue_id))
+        return earliest_ms(self._reader, self._queues.trimmed(topic, queue_id))
 
     def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, count_max: int | None = None
@@ -271,12 +314,15 @@ class MessageStore:
         return self._log.start, self._log.end
 
     def clean(self) -> int:
-        """Delete what is past its time now, at whatever hour; the number of log files that went."""
+        """Forget what is past its time now, at whatever hour; the number of log files that went.
+
+        The next flush deletes them.
+        """
         return self._retention.clean(by_hand=True)
 
-    def delete_topic(self, topic: str) -> None:
+    async def delete_topic(self, topic: str) -> None:
         """Forget the queues of a topic; its records leave with their files of the log."""
-        self._queues.delete_topic(topic)
+        await self._housekeeping.delete_topic(topic)
 
     async def flush(self) -> None:
         """Everything: log, queues, index, checkpoint."""

@@ -3,14 +3,24 @@
 A queue is loaded when it is first used: a store with many topics starts as fast as one with few.
 """
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 
+from cometmq.errors import BeingDeleted
 from cometmq.seams import Disk
-from cometmq.store.consume_queue import UNIT_SIZE, ConsumeQueue, Write
+from cometmq.store.commit_log import name_of
+from cometmq.store.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue, Write, file_bases
+from cometmq.store.manifest import Manifest, Span
+from cometmq.store.queue_extension import extension_of
+
+log = logging.getLogger(__name__)
 
 # Is this the unit of that record? topic, queue id, queue offset, physical offset, size.
 Validity = Callable[[str, int, int, int, int], bool]
+Key = tuple[str, int]  # topic and queue id
+Maker = Callable[[Path, int, Disk], ConsumeQueue]
 
 
 class QueueTable:
@@ -18,23 +28,47 @@ class QueueTable:
 
     def __init__(
         self, folder: Path, file_size: int, disk: Disk, is_valid: Validity,
-        log_start: Callable[[], int] = lambda: 0,
+        log_start: Callable[[], int] = lambda: 0, make: Maker = ConsumeQueue,
     ) -> None:  # fmt: skip
         self._folder = folder
         self._file_size = -(-file_size // UNIT_SIZE) * UNIT_SIZE
         self._disk = disk
         self._is_valid = is_valid
         self._log_start = log_start
-        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._make = make
+        self._queues: dict[Key, ConsumeQueue] = {}
+        self._spans: dict[Key, Span] = {}  # of those that have files
+        self.swept_to = 0  # all queues know that the log starts there
+        self._leaving: set[str] = set()  # topics whose files are yet to be deleted
+        self._deleted: dict[str, int] = {}  # records before it in the log are of a topic no more
+        self.has_changed = True  # since `listed` was last asked for
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue:
         """The queue, loaded from its files, or empty if there are none."""
         queue = self._queues.get((topic, queue_id))
         return queue if queue is not None else self._open(topic, queue_id)
 
+    def open_to_puts(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """As `get`; BeingDeleted if its topic is."""
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            if topic in self._leaving:
+                raise BeingDeleted(f"topic {topic} is being deleted; try again")
+            queue = self._open(topic, queue_id)
+        return queue
+
+    def trimmed(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """As `get`; it begins where the log does, though no sweep may have come to it yet."""
+        queue = self.get(topic, queue_id)
+        log_start = self._log_start()
+        if log_start > self.swept_to:
+            queue.forget_before(log_start)
+        return queue
+
     def _open(self, topic: str, queue_id: int) -> ConsumeQueue:
-        folder = self._folder / topic / str(queue_id)
-        queue = ConsumeQueue(folder, self._file_size, self._disk)
+        queue = self._make(self._folder_of(topic, queue_id), self._file_size, self._disk)
+        if topic in self._leaving:
+            return queue  # what its files hold is deleted
         queue.load(
             lambda queue_offset, physical_offset, size, _: self._is_valid(
                 topic, queue_id, queue_offset, physical_offset, size
@@ -45,7 +79,10 @@ class QueueTable:
         self._queues[topic, queue_id] = queue
         return queue
 
-    def known(self) -> Iterator[tuple[str, int]]:
+    def _folder_of(self, topic: str, queue_id: int) -> Path:
+        return self._folder / topic / str(queue_id)
+
+    def known(self) -> Iterator[Key]:
         """Every queue that has files or was used."""
         seen = set(self._queues)
         yield from seen
@@ -54,19 +91,193 @@ class QueueTable:
                 if name.isdigit() and (topic, int(name)) not in seen:
                     yield topic, int(name)
 
-    def unwritten(self) -> list[tuple[ConsumeQueue, int, list[Write]]]:
-        """For each queue that has some: itself, its end now, and what is to be written."""
-        return [
-            (queue, queue.end, writes)
-            for queue in self._queues.values()
-            if queue.has_unwritten and (writes := queue.unwritten())
-        ]
+    # Writing
 
-    def delete_topic(self, topic: str) -> None:
-        """Forget a topic's queues, and remove their files."""
-        for key in [key for key in self._queues if key[0] == topic]:
-            del self._queues[key]
-        for name in self._disk.names(self._folder / topic):
-            folder = self._folder / topic / name
-            for file in self._disk.names(folder):
-                self._disk.delete(folder / file)
+    def with_unwritten(self) -> list[tuple[Key, ConsumeQueue]]:
+        """Queues that have units in memory alone."""
+        return [(key, queue) for key, queue in self._queues.items() if queue.has_unwritten]
+
+    def unwritten(
+        self, queues: Iterable[tuple[Key, ConsumeQueue]]
+    ) -> list[tuple[Key, ConsumeQueue, int, list[Write]]]:
+        """Each of these with its end now, and with what is to be written."""
+        return [(key, queue, queue.end, queue.unwritten()) for key, queue in queues]
+
+    def written(self, key: Key, queue: ConsumeQueue, end: int) -> None:
+        """Units before `end` are in its files."""
+        queue.written(end)
+        self._note(key, queue)
+
+    def write(self) -> None:
+        """Write what is unwritten, here and now."""
+        batch = self.unwritten(self.with_unwritten())
+        write_in_order(self._disk, [writes for _, _, _, writes in batch])
+        for key, queue, end, _ in batch:
+            self.written(key, queue, end)
+
+    # What files there are
+
+    def listed(self, index_names: list[str]) -> Manifest:
+        """First and last file of every queue that has any."""
+        self.has_changed = False
+        spans: dict[str, dict[int, Span]] = {}
+        for (topic, queue_id), span in self._spans.items():
+            spans.setdefault(topic, {})[queue_id] = span
+        return Manifest(spans, index_names, dict(self._deleted))
+
+    def load(self, manifest: Manifest | None) -> frozenset[Key]:
+        """Compare the files with those that were there; the queues that lack any.
+
+        What is left of such a queue is removed: it is to be made again. So are files of deleted
+        topics that are not in the list. Without a manifest nothing is known, and what is there is
+        taken for all.
+        """
+        self.swept_to = self._log_start()
+        if manifest is None:
+            for topic, queue_id in self.known():
+                bases = file_bases(self._disk, self._folder_of(topic, queue_id))
+                if bases:
+                    self._spans[topic, queue_id] = bases[0], bases[-1]
+            return frozenset()
+        self._spans = {
+            (topic, queue_id): span
+            for topic, of_topic in manifest.queues.items()
+            for queue_id, span in of_topic.items()
+        }
+        self._deleted = dict(manifest.deleted)
+        lost = frozenset(key for key, span in self._spans.items() if not self._has_all(key, span))
+        for key in lost:
+            self._remove_files(self._folder_of(*key))
+            del self._spans[key]
+        for topic in self._deleted.keys() - manifest.queues.keys():
+            self._delete_left(topic)
+        self.has_changed = bool(lost)
+        return lost
+
+    def _has_all(self, key: Key, span: Span) -> bool:
+        folder = self._folder_of(*key)
+        first, last = span
+        try:
+            return all(
+                self._disk.size(folder / name_of(base)) == self._file_size
+                for base in range(first, last + 1, self._file_size)
+            )
+        except FileNotFoundError:
+            return False
+
+    def _note(self, key: Key, queue: ConsumeQueue) -> None:
+        span = queue.span
+        if span != self._spans.get(key):
+            self.has_changed = True
+            self._spans.pop(key, None)
+            if span is not None:
+                self._spans[key] = span
+
+    # Forgetting
+
+    def forget_before(self, log_start: int) -> Iterator[list[Path]]:
+        """Tell the queues where the log starts; of one after the other, files that may go.
+
+        Each takes a few reads at the most. One that is not loaded is told when it is, and one that
+        has a single file, as most have, keeps it.
+        """
+        for topic in [topic for topic, end in self._deleted.items() if end <= log_start]:
+            del self._deleted[topic]
+            self.has_changed = True
+        for key in list({**self._spans, **self._queues}):
+            try:
+                yield self._forget_of(key, log_start)
+            except OSError as error:  # others need not keep theirs for it
+                log.error("what is old of queue %d of %s stays: %s", key[1], key[0], error)
+        self.swept_to = log_start
+
+    def _forget_of(self, key: Key, log_start: int) -> list[Path]:
+        if key not in self._queues and (
+            key[0] in self._leaving or not self._loses_a_file(key, log_start)
+        ):
+            return []
+        before = self._spans.get(key)
+        queue = self.get(*key)
+        oldest = queue.unit(queue.first)
+        if oldest is not None and oldest[0] < log_start:
+            queue.forget_before(log_start)
+        self._note(key, queue)
+        return [] if self._spans.get(key) == before else queue.files_before_first()
+
+    def _loses_a_file(self, key: Key, log_start: int) -> bool:
+        """Its first one, by its last unit: the others are of earlier records."""
+        first, last = self._spans.get(key, (0, 0))
+        if first == last:
+            return False
+        path = self._folder_of(*key) / name_of(first)
+        unit = self._disk.read_at(path, self._file_size - UNIT_SIZE, UNIT_SIZE)
+        return len(unit) == UNIT_SIZE and UNIT.unpack(unit)[0] < log_start
+
+    # Deleting topics
+
+    def leave(self, topic: str) -> None:
+        """From now on a topic is empty, and takes no message until its files are gone.
+
+        One of which there is nothing has nothing to lose.
+        """
+        keys = [key for key in self._queues if key[0] == topic]
+        ends = [self._queues.pop(key).end for key in keys]
+        if any(ends) or self._files_of([topic]):
+            self._leaving.add(topic)
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """Topics whose files are to be deleted."""
+        return frozenset(self._leaving)
+
+    def forget(self, topics: Collection[str], log_end: int) -> list[Path]:
+        """List the files of these topics no more; they are the caller's to delete.
+
+        Should a topic of such a name come again, nothing before `log_end` will be made its own.
+        """
+        self.has_changed = True
+        self._deleted.update(dict.fromkeys(topics, log_end))
+        for key in [key for key in self._spans if key[0] in topics]:
+            del self._spans[key]
+        return self._files_of(topics)
+
+    def gone(self, topics: Collection[str]) -> None:
+        """The files are deleted: others of these names may come."""
+        self._leaving.difference_update(topics)
+
+    def _files_of(self, topics: Iterable[str]) -> list[Path]:
+        places = [self._folder / topic for topic in topics]
+        places += [extension_of(place) for place in places]
+        folders = [place / name for place in places for name in self._disk.names(place)]
+        return [path for folder in folders for path in self._files_in(folder)]
+
+    def _files_in(self, folder: Path) -> list[Path]:
+        """What else is there is somebody else's."""
+        return [folder / name_of(base) for base in file_bases(self._disk, folder)]
+
+    def _delete_left(self, topic: str) -> None:
+        try:
+            for path in self._files_of([topic]):
+                self._disk.delete(path)
+        except OSError as error:  # closed to messages until a flush has deleted them
+            log.error("files of topic %s, which was deleted, stay: %s", topic, error)
+            self._leaving.add(topic)
+
+    @property
+    def deleted(self) -> Mapping[str, int]:
+        """Names of topics that were deleted, and where the log ended then."""
+        return self._deleted
+
+    def _remove_files(self, folder: Path) -> None:
+        for path in self._files_in(folder):
+            self._disk.delete(path)
+
+
+def write_in_order(disk: Disk, batch: list[list[Write]]) -> None:
+    """The writes of several queues: those of one, in order, and each durable before the next.
+
+    Else a power cut could keep a later file and take the one before it, and the queue would begin
+    in its middle.
+    """
+    for round_ in zip_longest(*batch):
+        disk.write_all([write for write in round_ if write is not None])

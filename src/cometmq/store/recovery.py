@@ -7,12 +7,16 @@ import msgspec
 from cometmq.protocol.message import RECORD_SIZE_MIN
 from cometmq.store.checkpoint import Checkpoint
 from cometmq.store.commit_log import CommitLog
-from cometmq.store.dispatcher import Dispatcher, Requeueing
-from cometmq.store.walk import BadBytes, GoodRecord, walk
+from cometmq.store.dispatcher import TRANSACTION, UNQUEUED, Coder, Reindexing, Requeueing
+from cometmq.store.disputes import settle
+from cometmq.store.index import Index
+from cometmq.store.marks import tag_code_and_keys
+from cometmq.store.queue_table import QueueTable
+from cometmq.store.walk import BadBytes, walk
 
 log = logging.getLogger(__name__)
 
-NEVER_MS = 2**62
+NEVER = 2**62  # as an offset, or a time: there is none so late
 MARGIN_MS = 3_000  # clocks step back: records this much older than the safe time are looked at too
 
 
@@ -33,66 +37,139 @@ class Starts(msgspec.Struct, frozen=True):
     queues: int | None = None
     index: int | None = None
     unsynced: int | None = None  # what the log holds from here on may be torn; None: not known
+    lost: frozenset[tuple[str, int]] = frozenset()  # queues that are made again from the beginning
+    last_stored_ms: int = 0  # of the last record before `log`, if it is known
 
-    @property
-    def first(self) -> int:
+    def first(self, log_start: int) -> int:
         """Where the walk begins."""
-        return min(start for start in (self.log, self.queues, self.index) if start is not None)
+        if self.lost:
+            return log_start
+        starts = [start for start in (self.log, self.queues, self.index) if start is not None]
+        return max(log_start, min(starts))
 
 
-def recover(commit_log: CommitLog, dispatcher: Dispatcher, starts: Starts) -> Recovered:
-    """Verify the log, cut it after its last good record, dispatch again what is missing."""
-    end, last_ms = max(starts.first, commit_log.start), 0
-    bad: list[BadBytes] = []
-    requeueing = None if starts.queues is None else Requeueing(dispatcher, starts.queues)
-    for item in walk(commit_log, starts.first):
-        at = item.offset if isinstance(item, BadBytes) else item.message.physical_offset
-        if item.is_torn and starts.unsynced is not None and at >= starts.unsynced:
-            log.warning("the log ends at %d: what followed was never all on disk", end)
-            break
-        if isinstance(item, BadBytes):
-            bad.append(item)
-            log.error("%d bytes of the log at %d are bad: %s", item.size, item.offset, item.reason)
-            continue
-        end, last_ms = at + item.size, item.message.stored_ms
-        if requeueing is not None and at >= requeueing.start:
-            requeueing.put(item.message, item.size)
-        if starts.index is not None and at >= starts.index:
-            dispatcher.index_again(item.message)
-    if requeueing is None and bad:  # their units are there: they must go
-        return recover(commit_log, dispatcher, msgspec.structs.replace(starts, queues=starts.first))
-    if requeueing is not None:
-        requeueing.finish(sum(item.size // RECORD_SIZE_MIN for item in bad))
-        bad += [BadBytes(at, size, "its place is not its") for at, size in requeueing.refused]
+class Parts(msgspec.Struct, frozen=True):
+    """What is recovered."""
+
+    log: CommitLog
+    queues: QueueTable
+    index: Index | None
+    coder: Coder | None
+
+
+def recover(parts: Parts, starts: Starts, moved: tuple[BadBytes, ...] = ()) -> Recovered:
+    """Verify the log, cut it after its last good record, dispatch again what is missing.
+
+    If a record was `moved` to another queue it is all done once more, and not a third time.
+    """
+    commit_log = parts.log
+    first = starts.first(commit_log.start)
+    requeueing = Requeueing(parts.queues, NEVER if starts.queues is None else starts.queues)
+    end, last_ms, bad = _dispatch_again(parts, starts, requeueing)
+    if starts.queues is None and bad:  # their units are there: they must go
+        return recover(parts, msgspec.structs.replace(starts, queues=first), moved)
+    requeueing.finish(sum(item.size // RECORD_SIZE_MIN for item in bad))
+    if not moved and (moved := settle(commit_log, parts.queues, requeueing.disputes)):
+        requeueing.undo()
+        _forget_keys(parts, starts, min(item.offset for item in moved))
+        return recover(parts, starts, moved)
+    bad += [BadBytes(at, size, "its place is not its") for at, size in requeueing.refused]
+    bad += moved
     commit_log.cut(end)
-    index_from = dispatcher.cut_index(end)
-    if index_from is not None:
-        for item in walk(commit_log, index_from):
-            if isinstance(item, GoodRecord):
-                dispatcher.index_again(item.message)
+    commit_log.trusted_from = starts.log if starts.queues is None else starts.queues
+    _cut_index(parts, end)
     durable = starts.unsynced
     if durable is None:
         durable = end if starts.queues is None else commit_log.start
-    count = 0 if requeueing is None else requeueing.count
-    return Recovered(end, count, last_ms, tuple(bad), min(durable, end))
+    _rewrite(commit_log, max(durable, first), end)
+    return Recovered(end, requeueing.count, last_ms, tuple(bad), min(durable, end))
+
+
+def _dispatch_again(
+    parts: Parts, starts: Starts, requeueing: Requeueing
+) -> tuple[int, int, list[BadBytes]]:
+    """One walk; where the log ends, when its last record was stored, and what is bad in it."""
+    first = end = starts.first(parts.log.start)
+    last_ms, unsynced = starts.last_stored_ms, starts.unsynced
+    queues_from = NEVER if starts.queues is None else starts.queues
+    index_from = NEVER if starts.index is None else starts.index
+    reindexing = None if parts.index is None else Reindexing(parts.index)
+    lost, coder, deleted = starts.lost, parts.coder, parts.queues.deleted
+    bad: list[BadBytes] = []
+    for item in walk(parts.log, first, unsynced):
+        if isinstance(item, BadBytes):
+            if item.is_torn and unsynced is not None and item.offset >= unsynced:
+                log.warning("the log ends at %d: what followed was never all on disk", end)
+                break
+            bad.append(item)
+            log.error("%d bytes of the log at %d are bad: %s", item.size, item.offset, item.reason)
+            continue
+        offset, size, topic, queue_id, queue_offset, sys_flag, stored_ms, text, is_torn = item
+        if is_torn and unsynced is not None and offset >= unsynced:
+            log.warning("the log ends at %d: what followed was never all on disk", end)
+            break
+        end, last_ms = offset + size, stored_ms
+        code, keys = tag_code_and_keys(text)
+        if keys and offset >= index_from and reindexing is not None:
+            reindexing.put(topic, keys, offset, stored_ms)
+        if sys_flag & TRANSACTION in UNQUEUED or (deleted and offset < deleted.get(topic, 0)):
+            continue
+        if offset >= queues_from or (topic, queue_id) in lost:
+            if coder is not None:
+                code = coder(topic, text, code, stored_ms)
+            requeueing.put(topic, queue_id, queue_offset, offset, size, code)
+    if reindexing is not None:
+        reindexing.finish()
+    return end, last_ms, bad
+
+
+def _rewrite(commit_log: CommitLog, start: int, end: int) -> None:
+    """Have all of a stretch synced by the next flush, though the kernel may take it for synced.
+
+    A process whose sync failed was killed: what is read here may be in memory alone, for ever.
+    """
+    for file in commit_log.files:
+        if start < file.end and file.base < end:
+            file.region.rewrite(max(start - file.base, 0), end - file.base)
+
+
+def _forget_keys(parts: Parts, starts: Starts, offset: int) -> None:
+    """From a record on whose topic changed, as far as they were just put, and will be again."""
+    if parts.index is not None and starts.index is not None:
+        parts.index.cut(max(offset, starts.index))
+
+
+def _cut_index(parts: Parts, log_end: int) -> None:
+    """Forget keys of what the log lost, and put again those that went with them."""
+    index = parts.index
+    if index is None or index.end_offset < log_end:
+        return
+    index.cut(log_end)
+    reindexing = Reindexing(index)
+    for item in walk(parts.log, max(index.end_offset, parts.log.start)):
+        if not isinstance(item, BadBytes):
+            offset, _, topic, _, _, _, stored_ms, text, _ = item
+            reindexing.put(topic, tag_code_and_keys(text)[1], offset, stored_ms)
+    reindexing.finish()
 
 
 def starts_after_crash(
     commit_log: CommitLog, checkpoint: Checkpoint, index_end: int | None
 ) -> Starts:
     """By the offsets of the checkpoint if it has them, else by its times."""
-    newest = safe_start(commit_log, NEVER_MS)
     queues = checkpoint.queues_end
-    if not commit_log.start <= queues:
+    if queues < commit_log.start:
         queues = safe_start(commit_log, min(checkpoint.log_ms, checkpoint.queues_ms))
-    unsynced = checkpoint.log_end if checkpoint.log_end >= 0 else None
-    return Starts(newest, queues, index_end, unsynced)
+    if checkpoint.log_end < 0:
+        return Starts(safe_start(commit_log, NEVER), queues, index_end)
+    end = checkpoint.log_end
+    return Starts(end, queues, index_end, unsynced=end, last_stored_ms=checkpoint.log_ms)
 
 
 def safe_start(commit_log: CommitLog, safe_ms: int) -> int:
     """The newest file whose first record was stored before the safe time."""
     for file in reversed(commit_log.files):
-        first = next(walk(commit_log, file.base), None)
-        if isinstance(first, GoodRecord) and first.message.stored_ms < safe_ms - MARGIN_MS:
+        first = next(walk(commit_log, file.base, unsynced=file.base), None)
+        if isinstance(first, tuple) and first[6] < safe_ms - MARGIN_MS:
             return file.base
     return commit_log.start

@@ -4,15 +4,21 @@
     over 85 %               the oldest go, past their time or not (`cleanFileForciblyEnable`)
     over 90 %               and puts are refused until there is room
 
-The file in use is never deleted, and a reader that holds a view of a deleted one keeps it.
+The file in use is never deleted, nor one that may yet have to be synced, and a reader that holds a
+view of a deleted one keeps it. Of the log and the index files are forgotten at once; the queues,
+which may be many, are told by `sweep`, and a reader that comes before it passes over what is gone.
+The deletion itself takes long, and is done off the loop by who asks for `doomed`.
 """
 
+import asyncio
 import logging
+from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 
 import msgspec
 
-from cometmq.seams import Clock, Disk
+from cometmq.seams import Clock, Disk, Region
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import StoreConfig
 from cometmq.store.files import StoreFiles
@@ -24,6 +30,8 @@ log = logging.getLogger(__name__)
 FORCED_RATIO = 0.85
 FULL_RATIO = 0.90
 _FILES_A_ROUND_MAX = 10
+_ROUNDS_BY_HAND = 20  # who asks for old files to go has them all gone, some at each round
+QUEUES_A_TURN = 8  # of the loop
 _HOUR_MS = 3_600_000
 
 
@@ -54,7 +62,9 @@ class Retention:
     def __init__(
         self, config: StoreConfig, files: StoreFiles, disk: Disk, clock: Clock,
         commit_log: CommitLog, queues: QueueTable, index: Index | None,
+        flushed: Callable[[], int],
     ) -> None:  # fmt: skip
+        """`flushed` tells up to where the log is synced: no file before it is being synced."""
         self._config = config
         self._files = files
         self._disk = disk
@@ -62,11 +72,25 @@ class Retention:
         self._log = commit_log
         self._queues = queues
         self._index = index
-        self._cleaned_to = commit_log.start
+        self._flushed = flushed
+        self._doomed_regions: list[Region] = []
+        self._doomed_paths: list[Path] = []
+        self._rounds_by_hand = 0
         self.puts_stop = False
 
+    def use(self, config: StoreConfig) -> None:
+        """Judge by other settings from now on."""
+        self._config = config
+
     def clean(self, *, by_hand: bool = False) -> int:
-        """Look once, delete what must go; the number of log files that went."""
+        """Look once, forget what must go; the number of log files that went.
+
+        By hand, at any hour: this time and the next ones, as a round takes few.
+        """
+        if by_hand:
+            self._rounds_by_hand = _ROUNDS_BY_HAND
+        by_hand = self._rounds_by_hand > 0
+        self._rounds_by_hand -= by_hand
         now_ms = self._clock.wall_ms()
         hour = datetime.fromtimestamp(now_ms / 1000).hour
         verdict = judge(self._config, self._used_ratio(), hour, by_hand=by_hand)
@@ -76,10 +100,18 @@ class Retention:
             )
             self.puts_stop = verdict.puts_stop
         gone = self._drop_log_files(verdict, now_ms)
-        if self._log.start > self._cleaned_to:
-            self._forget_before(self._log.start)
-            self._cleaned_to = self._log.start
+        if self._index is not None:
+            self._doomed_regions += self._index.forget_before(self._log.start)
         return gone
+
+    async def sweep(self) -> None:
+        """Tell the queues where the log starts now, a few at a time: others have their turn."""
+        start = self._log.start
+        if start > self._queues.swept_to:
+            for number, paths in enumerate(self._queues.forget_before(start), 1):
+                self._doomed_paths += paths
+                if number % QUEUES_A_TURN == 0:
+                    await asyncio.sleep(0)
 
     def _used_ratio(self) -> float:
         folders = (self._files.commit_log, self._files.root)
@@ -90,15 +122,23 @@ class Retention:
         gone = 0
         while len(self._log.files) > 1 and gone < _FILES_A_ROUND_MAX:
             oldest = self._log.files[0]
+            if oldest.end > self._flushed():
+                break
             expired = now_ms - self._disk.modified_ms(oldest.region.path) > kept_ms
             if not (verdict.any_go or (verdict.expired_go and expired)):
                 break
-            log.info("%s deleted: %s", self._log.drop_oldest(), "old" if expired else "disk full")
+            region = self._log.drop_oldest()
+            log.info("%s goes: %s", region.path, "old" if expired else "disk full")
+            self._doomed_regions.append(region)
             gone += 1
         return gone
 
-    def _forget_before(self, log_start: int) -> None:
-        for topic, queue_id in list(self._queues.known()):
-            self._queues.get(topic, queue_id).forget_before(log_start)
-        if self._index is not None:
-            self._index.forget_before(log_start)
+    def doomed(self) -> tuple[list[Region], list[Path]]:
+        """Mapped files to be closed, told once; the paths of all to be deleted, until `gone`."""
+        regions, self._doomed_regions = self._doomed_regions, []
+        self._doomed_paths += [region.path for region in regions]
+        return regions, list(self._doomed_paths)
+
+    def gone(self, paths: list[Path]) -> None:
+        """Those that `doomed` told, and more may have come since, are deleted."""
+        del self._doomed_paths[: len(paths)]

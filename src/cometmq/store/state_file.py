@@ -28,22 +28,25 @@ class StateFile:
 
     def read(self, parse: Callable[[bytes], T]) -> T | None:
         """What it holds; None if there is none. `parse` raises Malformed for a damaged one."""
-        damage = None
+        # A deletion, even of nothing, syncs the folder: the name of what is read here may be one
+        # that a killed process left in memory alone.
+        self._disk.delete(self._path.with_name("none"))
+        damages = []
         for path in (self._path, self._backup):
             try:
                 found = parse(self._disk.read(path))
             except FileNotFoundError:
                 continue
             except Malformed as error:
-                damage = error
-                self._is_damaged = True
-                log.error("%s is damaged: %s", path, error)
+                damages.append(f"{path} is damaged: {error}")
                 continue
-            if damage is not None:
-                log.warning("%s is used in place of it", path)
+            if damages:
+                self._is_damaged = True
+                log.error("%s; %s is used in its place", damages[0], path)
             return found
-        if damage is not None:
-            raise BadState(f"{self._path} and its .bak are damaged: {damage}; repair one of them")
+        if damages:
+            no_backup = "" if len(damages) > 1 else ", and has no .bak"
+            raise BadState(f"{' and '.join(damages)}{no_backup}; repair it or move it away")
         return None
 
     def write(self, content: bytes) -> None:

@@ -10,67 +10,20 @@ A file that was never synced may have its size or none.
 """
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from cometmq.errors import BadState
+from cometmq.errors import BadState, InUse
+from cometmq.testing.shadow_files import ALWAYS_NEW_MS, Names, ShadowFile, folder_of
 
 T = TypeVar("T")
-
-SECTOR_SIZE = 512
 
 
 class PowerCut(BaseException):
     """The machine is off. No code may catch it, as none would run."""
-
-
-class ShadowFile:
-    """What a name leads to: `seen` by the process, and `durable`."""
-
-    def __init__(self, seen: bytearray, durable: bytes) -> None:
-        self.seen = seen
-        self.durable = durable
-        self._dropped: dict[int, bytes] = {}  # sectors that a failed sync was to write
-
-    def sync(self) -> None:
-        """What is seen is durable, but for what a failed sync dropped and nobody wrote again."""
-        durable = bytearray(self.seen)
-        for at, sector in self._dropped.items():
-            if self.seen[at : at + SECTOR_SIZE] == sector:
-                durable[at : at + SECTOR_SIZE] = self.durable[at : at + SECTOR_SIZE]
-        self.durable = bytes(durable)
-
-    def drop(self) -> None:
-        """A sync failed: the kernel takes what it was to write for written."""
-        for at in range(0, len(self.seen), SECTOR_SIZE):
-            sector = bytes(self.seen[at : at + SECTOR_SIZE])
-            if self.durable[at : at + SECTOR_SIZE] != sector:
-                self._dropped[at] = sector
-
-    def write(self, offset: int, data: bytes) -> None:
-        """By a call and not through a map: even the same bytes are to be synced again."""
-        self.seen.extend(bytes(max(0, offset + len(data) - len(self.seen))))
-        self.seen[offset : offset + len(data)] = data
-        for at in [at for at in self._dropped if at < offset + len(data) and offset < at + 512]:
-            del self._dropped[at]
-
-    def after_cut(self, chance: Random) -> bytes:
-        """The durable content with some of what was written since."""
-        if self.seen == self.durable:
-            return self.durable
-        grown = len(self.seen) == len(self.durable) or chance.random() < 0.5
-        left = bytearray(self.durable)
-        if grown:
-            left = left[: len(self.seen)].ljust(len(self.seen), b"\0")
-        share = chance.choice((0.0, 0.1, 0.5, 0.9, 1.0))
-        for at in range(0, len(left), SECTOR_SIZE):
-            sector = self.seen[at : at + SECTOR_SIZE]
-            if left[at : at + SECTOR_SIZE] != sector and chance.random() < share:
-                left[at : at + SECTOR_SIZE] = sector[: len(left) - at]
-        return bytes(left)
 
 
 class ShadowRegion:
@@ -86,6 +39,18 @@ class ShadowRegion:
     def find(self, pattern: bytes, start: int) -> int:
         """As bytes do."""
         return self._file.seen.find(pattern, start)
+
+    def used(self, start: int) -> list[tuple[int, int]]:
+        """All of it may be."""
+        return [(start, len(self._file.seen))]
+
+    def warm(self, pages_a_sync: int) -> None:
+        """It is in memory."""
+        self.sync()
+
+    def rewrite(self, start: int, end: int) -> None:
+        """In no step: the power may go before a sync."""
+        self._file.rewrite(start, end)
 
     def sync(self) -> None:
         """One fdatasync."""
@@ -111,79 +76,15 @@ class ShadowLock:
         self._held.discard(self._path)
 
 
-# The folder, the name that goes, the name that comes, its file; without one it is a folder.
-_Change = tuple[str, str | None, str | None, ShadowFile | None]
-
-
-class _Names:
-    """What is in each folder, and the changes to it that are not durable yet."""
-
-    def __init__(self, files: dict[str, ShadowFile], folders: set[str]) -> None:
-        self.files = files
-        self.folders = folders
-        self.durable_files = dict(files)
-        self.durable_folders = set(folders)
-        self.changes: list[_Change] = []
-
-    def change(self, gone: str | None, come: str | None, file: ShadowFile | None) -> None:
-        """In one folder, at once."""
-        self.changes.append((_folder_of(come or gone or ""), gone, come, file))
-        _apply(self.files, self.folders, self.changes[-1])
-
-    def sync(self, folder: str) -> None:
-        """The changes of a folder are durable."""
-        for change in self.changes:
-            if change[0] == folder:
-                _apply(self.durable_files, self.durable_folders, change)
-        self.changes = [change for change in self.changes if change[0] != folder]
-
-    def after_cut(self, chance: Random) -> "_Names":
-        """The durable names with some of the changes since: some first ones, or any."""
-        files, folders = dict(self.durable_files), set(self.durable_folders)
-        first = chance.randint(0, len(self.changes)) if chance.random() < 0.5 else None
-        for number, change in enumerate(self.changes):
-            if number < first if first is not None else chance.random() < 0.5:
-                _apply(files, folders, change)
-        for folder in sorted(folders):  # a folder goes with the one it is in
-            if _folder_of(folder) not in folders:
-                folders.discard(folder)
-        kept = {path: file for path, file in files.items() if _folder_of(path) in folders}
-        left = {path: file.after_cut(chance) for path, file in kept.items()}
-        return _Names({path: ShadowFile(bytearray(b), b) for path, b in left.items()}, folders)
-
-    def copy(self) -> "_Names":
-        """The same, apart."""
-        changed = [change[3] for change in self.changes if change[3] is not None]
-        every = [*self.files.values(), *self.durable_files.values(), *changed]
-        copies = {id(file): ShadowFile(bytearray(file.seen), file.durable) for file in every}
-        other = _Names({path: copies[id(file)] for path, file in self.files.items()}, set())
-        other.folders, other.durable_folders = set(self.folders), set(self.durable_folders)
-        other.durable_files = {path: copies[id(file)] for path, file in self.durable_files.items()}
-        other.changes = [(*change[:3], copies.get(id(change[3]))) for change in self.changes]
-        return other
-
-
-def _folder_of(name: str) -> str:
-    return name.rpartition("/")[0] or "/"
-
-
-def _apply(files: dict[str, ShadowFile], folders: set[str], change: _Change) -> None:
-    _, gone, come, file = change
-    if gone is not None:
-        files.pop(gone, None)
-    if come is not None and file is not None:
-        files[come] = file
-    elif come is not None:
-        folders.add(come)
-
-
 class ShadowDisk:
     """See the top of the file. `steps` counts what was done, syncs of files apart in `syncs`."""
 
-    def __init__(self, names: _Names | None = None) -> None:
-        self._names = names or _Names({}, {"/"})
+    def __init__(self, names: Names | None = None) -> None:
+        self._names = names or Names({}, {"/"})
         self._locks: set[Path] = set()
+        self._unsynced_folders: set[str] = set()
         self._held: list[HeldWork[Any]] | None = None
+        self._dropping = [file for file in self._names.files.values() if file.has_dropped]
         self.steps = 0
         self.syncs = 0
         self.is_off = False
@@ -191,11 +92,13 @@ class ShadowDisk:
         self.fail_sync_at: int | None = None  # this sync fails, and what it was to write is lost
         self.room: int | None = None  # bytes that may yet be allocated or written to new places
         self.before_step: Callable[[], None] | None = None
+        self.wall_ms: Callable[[], int] = lambda: ALWAYS_NEW_MS  # what time a write is given
 
     # Trouble
 
     def crash(self, chance: Random) -> "ShadowDisk":
         """A disk as after a power cut now. This one goes on."""
+        self._date_what_is_written()
         return ShadowDisk(self._names.after_cut(chance))
 
     def kill(self) -> "ShadowDisk":
@@ -204,8 +107,15 @@ class ShadowDisk:
 
     def write_back(self, chance: Random) -> None:
         """The kernel writes some sectors by itself, as it may at any time."""
+        self._date_what_is_written()
         for file in self._names.files.values():
-            file.durable = file.after_cut(chance)
+            file.write_back(chance)
+
+    def _date_what_is_written(self) -> None:
+        """Whoever writes sectors by and by writes with them when that was."""
+        for file in self._names.files.values():
+            if file.seen != file.durable:
+                file.modified_ms = self.wall_ms()
 
     def overwrite(self, path: Path, content: bytes) -> None:
         """Give a file a content, durably and in no step: by a test's own hand."""
@@ -218,7 +128,9 @@ class ShadowDisk:
 
     def release(self) -> None:
         """Do the work that was held; what it begins is held again."""
-        held, self._held = self._held or [], []
+        if self._held is None:
+            return
+        held, self._held = self._held, []
         for work in held:
             work.run()
 
@@ -226,6 +138,8 @@ class ShadowDisk:
         """Before each thing that the disk does: the power may go."""
         if self.is_off:
             raise PowerCut
+        for file in self._dropping:
+            file.notice()
         if self.before_step is not None:
             self.before_step()
         if self.steps == self.cut_at:
@@ -239,7 +153,10 @@ class ShadowDisk:
         self.syncs += 1
         if self.syncs - 1 == self.fail_sync_at:
             file.drop()
+            self._dropping.append(file)
             raise OSError(errno.EIO, "the disk failed a sync")
+        if file.seen != file.durable:
+            file.modified_ms = self.wall_ms()
         file.sync()
 
     def _take(self, size: int) -> None:
@@ -283,8 +200,8 @@ class ShadowDisk:
         return len(self._file(path).seen)
 
     def modified_ms(self, path: Path) -> int:
-        """It keeps no times: all files are as new as can be."""
-        return 2**52
+        """When a sync last had something to write."""
+        return self._file(path).modified_ms
 
     def read_at(self, path: Path, offset: int, size: int) -> bytes:
         """One pread."""
@@ -303,14 +220,54 @@ class ShadowDisk:
         file.write(offset, data)
         self.sync_file(file)
 
+    def write_all(self, writes: Sequence[tuple[Path, int, bytes, int]]) -> None:
+        """All is written, then files are synced, then folders that have new names in them."""
+        for path, offset, data, file_size in writes:
+            if str(path) in self._names.files:
+                self.step()
+                self._fill(self._file(path), offset, data, file_size)
+            else:
+                self._note_new(str(path))
+                self._make_filled(path, offset, data, file_size)
+        for path, _, _, _ in writes:
+            self.sync_file(self._file(path))
+        for folder in sorted(self._unsynced_folders, reverse=True):
+            self._sync_folder(folder)
+            self._unsynced_folders.discard(folder)
+
+    def _make_filled(self, path: Path, offset: int, data: bytes, file_size: int) -> None:
+        """It has its name last; on disk, the name may come without the rest."""
+        file, temp = self._new_temp(path)
+        self.step()
+        try:
+            self._fill(file, offset, data, file_size)
+        except OSError:
+            self._names.change(temp, None, None)
+            raise
+        self.step()
+        self._names.change(temp, str(path), file)
+
+    def _fill(self, file: ShadowFile, offset: int, data: bytes, file_size: int) -> None:
+        self._take(len(data))
+        file.seen.extend(bytes(max(0, file_size - len(file.seen))))
+        file.write(offset, data)
+
+    def _note_new(self, path: str) -> None:
+        folder = folder_of(path)
+        self._unsynced_folders.add(folder)
+        if folder not in self._names.folders:
+            self._note_new(folder)
+            self.step()
+            self._names.change(None, folder, None)
+
     def delete(self, path: Path) -> None:
         """Unlink, fsync of the folder."""
         name = str(path)
         if name in self._names.files:
             self.step()
             self._names.change(name, None, None)
-        if _folder_of(name) in self._names.folders:
-            self._sync_folder(_folder_of(name))
+        if folder_of(name) in self._names.folders:
+            self._sync_folder(folder_of(name))
 
     def names(self, folder: Path) -> list[str]:
         """What is in a folder."""
@@ -323,11 +280,15 @@ class ShadowDisk:
         """Full or not."""
         return 1.0 if self.room == 0 else 0.0
 
+    def capacity(self, folder: Path) -> tuple[int, int]:
+        """Files that may still be made, a byte each."""
+        return (self.room or 0, self.room or 0)
+
     def lock(self, path: Path) -> ShadowLock:
         """One holder at a time."""
         if path in self._locks:
-            raise BadState(f"{path} is held: another process uses this store")
-        self._make_folder(_folder_of(str(path)))
+            raise InUse(f"{path} is held: another process uses this store")
+        self._make_folder(folder_of(str(path)))
         self._locks.add(path)
         return ShadowLock(self._locks, path)
 
@@ -349,24 +310,27 @@ class ShadowDisk:
         return file
 
     def _new_file(self, path: Path) -> tuple[ShadowFile, str]:
-        self._make_folder(_folder_of(str(path)))
+        self._make_folder(folder_of(str(path)))
+        return self._new_temp(path)
+
+    def _new_temp(self, path: Path) -> tuple[ShadowFile, str]:
         temp = f"{path}.tmp"
         self.step()
-        file = ShadowFile(bytearray(), b"")
+        file = ShadowFile(bytearray(), b"", self.wall_ms())
         self._names.change(None, temp, file)
         return file, temp
 
     def _rename(self, temp: str, path: Path, file: ShadowFile) -> None:
         self.step()
         self._names.change(temp, str(path), file)
-        self._sync_folder(_folder_of(str(path)))
+        self._sync_folder(folder_of(str(path)))
 
     def _make_folder(self, folder: str) -> None:
         if folder not in self._names.folders:
-            self._make_folder(_folder_of(folder))
+            self._make_folder(folder_of(folder))
             self.step()
             self._names.change(None, folder, None)
-            self._sync_folder(_folder_of(folder))
+            self._sync_folder(folder_of(folder))
 
     def _sync_folder(self, folder: str) -> None:
         self.step()

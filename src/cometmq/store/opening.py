@@ -1,0 +1,99 @@
+"""A store that is opened: what of it can be believed, and what is made again from the log.
+
+The checkpoint's own offsets are believed if the log's bytes before them are those that it saw. Then
+nothing before them is looked at again, but for the list of files. Else the original was here, or
+somebody's hand: the times are all there is, and the last file is walked from its beginning.
+"""
+
+import logging
+import os
+
+import msgspec
+from msgspec.structs import replace
+
+from cometmq.seams import Disk
+from cometmq.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from cometmq.store.files import StoreFiles
+from cometmq.store.manifest import Manifest, read_manifest
+from cometmq.store.recovery import (
+    NEVER,
+    Parts,
+    Recovered,
+    Starts,
+    recover,
+    safe_start,
+    starts_after_crash,
+)
+
+log = logging.getLogger(__name__)
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """Opens the parts of one store."""
+
+    files: StoreFiles
+    disk: Disk
+    parts: Parts
+
+    def run(self) -> Recovered:
+        """Load all parts and recover them. The abort file is there from now on."""
+        disk, files, parts = self.disk, self.files, self.parts
+        unclean = files.abort.name in disk.names(files.root)
+        parts.log.load(log.warning)
+        checkpoint = self._believed(read_checkpoint(disk, files.checkpoint))
+        manifest = read_manifest(disk, files.manifest) if checkpoint.log_end >= 0 else None
+        lost = parts.queues.load(manifest)
+        for topic, queue_id in lost:
+            log.warning("queue %d of %s lacks files: it is made again", queue_id, topic)
+        if manifest is None and self._lost_a_folder():
+            log.warning("queues or index are gone: they are made again from the log")
+            unclean, checkpoint = True, checkpoint.of_log_alone()
+        disk.replace(files.abort, str(os.getpid()).encode())
+        index_from = self._load_index(unclean, checkpoint, manifest)
+        if unclean or checkpoint.log_end >= 0:
+            starts = starts_after_crash(parts.log, checkpoint, index_from)
+        else:
+            starts = Starts(safe_start(parts.log, NEVER), index=index_from)
+        starts = replace(starts, lost=lost)
+        self._vouch_for_less(checkpoint, starts)
+        return recover(parts, starts)
+
+    def _believed(self, checkpoint: Checkpoint) -> Checkpoint:
+        commit_log, end = self.parts.log, checkpoint.log_end
+        is_there = commit_log.start <= end <= commit_log.end
+        if is_there and commit_log.tail_crc(end) == checkpoint.tail_crc:
+            return checkpoint
+        return checkpoint.of_times_alone()
+
+    def _lost_a_folder(self) -> bool:
+        """There is a log, but not what points into it."""
+        folders = [self.files.queues]
+        if self.parts.index is not None:
+            folders.append(self.files.index)
+        return bool(self.parts.log.files) and not all(self.disk.names(path) for path in folders)
+
+    def _load_index(
+        self, unclean: bool, checkpoint: Checkpoint, manifest: Manifest | None
+    ) -> int | None:
+        """From where on keys are put again; None if they are all there, or there is no index."""
+        index = self.parts.index
+        if index is None:
+            return None
+        is_whole = index.load(
+            unclean, checkpoint.index_end, checkpoint.index_ms, log.warning,
+            () if manifest is None else manifest.index,
+        )  # fmt: skip
+        if is_whole and checkpoint.index_end >= 0:
+            end = checkpoint.index_end
+            return min(end, index.end_offset) if index.was_cut else end
+        return None if is_whole and not unclean and checkpoint.log_end < 0 else index.end_offset
+
+    def _vouch_for_less(self, checkpoint: Checkpoint, starts: Starts) -> None:
+        """Until a part is whole again, no checkpoint may vouch for it."""
+        vouched = checkpoint
+        if starts.lost or starts.queues != checkpoint.queues_end:
+            vouched = vouched.without_queues()
+        if starts.index not in (None, checkpoint.index_end):
+            vouched = vouched.without_index()
+        if vouched != checkpoint and starts.queues is not None:
+            write_checkpoint(self.disk, self.files.checkpoint, vouched)

@@ -1,0 +1,68 @@
+"""A sync fails, the process starts again on what is in memory, and then the power goes."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from cometmq.errors import StoreFailed
+from cometmq.testing.shadow_disk import ShadowDisk
+from crash.rig import EVERY_KEY, History, check, put, running
+
+BEFORE = 3  # messages that were on disk
+LOST = 4  # that a failed sync was to write
+CUTS = 20
+
+
+async def failed(chance: Random) -> tuple[ShadowDisk, History]:
+    """A store whose log could not be synced, right after a kill."""
+    disk, history = ShadowDisk(), History()
+    async with running(disk) as store:
+        for _ in range(BEFORE):
+            put(store, history, chance, 1)
+        await store.flush()
+        for _ in range(LOST):
+            stored = put(store, history, chance, 2)
+        assert stored is not None
+        disk.fail_sync_at = disk.syncs
+        with pytest.raises(StoreFailed):
+            await store.durable(stored)
+    return disk.kill(), history
+
+
+async def cut_after_a_restart(seed: int) -> None:
+    """All that was served, and what was promised after it, is there."""
+    chance = Random(seed)
+    disk, history = await failed(chance)
+    async with running(disk) as store:
+        assert check(store, history, chance, EVERY_KEY) == BEFORE + LOST, "it is in memory"
+        stored = put(store, history, chance, 3)
+        assert stored is not None
+        await store.durable(stored)
+        history.promised = len(history.sent)
+        for _ in range(CUTS):
+            cut = disk.crash(chance)
+            async with running(cut) as again:
+                check(again, history, chance, EVERY_KEY)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_served_after_a_restart_survives_a_cut(seed):
+    asyncio.run(cut_after_a_restart(seed))
+
+
+def test_no_more_than_the_tail_is_written_again(monkeypatch):
+    """What a checkpoint vouches for was synced by a sync that did not fail."""
+    asked = []
+
+    async def story():
+        disk, history = await failed(Random(1))
+        monkeypatch.setattr(
+            "cometmq.testing.shadow_disk.ShadowRegion.rewrite",
+            lambda region, start, end: asked.append((start, end)),
+        )
+        async with running(disk):
+            pass
+        assert asked == [(history.sent[BEFORE].stored.physical_offset, history.sent[-1].stored.end)]
+
+    asyncio.run(story())

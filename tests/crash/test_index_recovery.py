@@ -1,0 +1,60 @@
+"""Every key of every message that is left is found after a crash, and none is found twice.
+
+The power cuts look for them too (test_power_cut.py); here are the crashes that cost a key once.
+"""
+
+import asyncio
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from cometmq.store.index_file import HEADER
+from cometmq.testing.shadow_disk import ShadowDisk
+from cometmq.testing.shadow_files import SECTOR_SIZE
+from crash.rig import EVERY_KEY, History, check, put, running
+
+INDEX = Path("/store/index")
+START_MS = 1_700_000_000_000
+
+
+async def written(seed: int) -> tuple[ShadowDisk, History]:
+    """Some messages that a checkpoint vouches for, and some that it does not."""
+    disk, history, chance = ShadowDisk(), History(), Random(seed)
+    async with running(disk) as store:
+        for number in range(20):
+            put(store, history, chance, START_MS + number)
+            if number == seed % 6:  # what it vouches for is in the first sector
+                await store.flush()
+    return disk.kill(), history
+
+
+async def half_an_entry(seed: int) -> None:
+    """A sector ends in it: its offset is then one that its message never had, an early one."""
+    disk, history = await written(seed)
+    path = INDEX / disk.names(INDEX)[0]
+    content = disk.read(path)
+    assert HEADER.unpack_from(content)[-1] > 20, "the last entries are in the second sector"
+    disk.overwrite(path, content[:SECTOR_SIZE].ljust(len(content), b"\0"))
+    async with running(disk) as store:
+        assert check(store, history, Random(seed), EVERY_KEY) == len(history.sent)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_entry_of_which_a_power_cut_took_a_half(seed):
+    asyncio.run(half_an_entry(seed))
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("lost", ["header and slots", "all"])
+def test_an_index_file_that_reads_as_zeros_is_made_again(seed, lost):
+    async def story() -> None:
+        disk, history = await written(seed)
+        path = INDEX / disk.names(INDEX)[0]
+        content = disk.read(path)
+        size = SECTOR_SIZE if lost == "header and slots" else len(content)
+        disk.overwrite(path, bytes(size) + content[size:])
+        async with running(disk) as store:
+            assert check(store, history, Random(seed), EVERY_KEY) == len(history.sent)
+
+    asyncio.run(story())
