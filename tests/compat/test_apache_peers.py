@@ -50,7 +50,7 @@ def test_servers_can_be_paused_killed_and_started_again(servers: Servers) -> Non
     ) as program:
 
         def wait_for(status: str) -> None:
-            while program.next(timeout=60)["status"] != status:
+            while program.next(timeout=150)["status"] != status:
                 pass
 
         wait_for("OK")

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from cometmq.disk import RealDisk
-from cometmq.namesrv.config import NamesrvConfig
+from cometmq.live_settings import LiveSettings
+from cometmq.namesrv.config import CHANGEABLE, NamesrvConfig
 from cometmq.namesrv.handlers import build_routes
 from cometmq.namesrv.kv_table import KvTable
-from cometmq.namesrv.live_config import LiveConfig
 from cometmq.namesrv.route_table import RouteTable
 from cometmq.protocol.codes import VERSION
 from cometmq.protocol.command import Command
@@ -34,7 +34,9 @@ class Desk:
             config_store_path=str(folder / "namesrv.properties"),
         )
         self.clock = ManualClock()
-        self.live = LiveConfig(self.config, RealDisk())
+        self.live = LiveSettings(
+            (self.config,), CHANGEABLE, folder / "namesrv.properties", RealDisk()
+        )
         self.kv = KvTable(RealDisk(), folder / "kvConfig.json")
         self.table = RouteTable()
         self.routes = build_routes(self.table, self.kv, self.live, self.clock)

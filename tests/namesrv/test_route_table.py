@@ -12,6 +12,7 @@ from cometmq.protocol.bodies.register import RegisterBroker
 from cometmq.protocol.bodies.tables import DataVersion, TopicConfig, TopicConfigTable
 from cometmq.protocol.flags import TopicFlag
 from cometmq.protocol.headers.namesrv import BrokerHeader, RegisterBrokerHeader
+from searches import examples
 
 EXPIRY_MS = 120_000
 
@@ -282,4 +283,4 @@ class RandomDays(RuleBasedStateMachine):
 
 
 TestRandomDays = RandomDays.TestCase
-TestRandomDays.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestRandomDays.settings = settings(max_examples=examples(150), stateful_step_count=40)

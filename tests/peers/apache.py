@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Self
 
 from peers import jars, ports
+from peers.still import freeze
 
-START_S_MAX = 60
+START_S_MAX = 150
 STOP_S_MAX = 20
 _POLL_S = 0.05
 _LOG_CHARACTERS_SHOWN = 4000
@@ -26,13 +27,17 @@ _REFLECTION = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENS] +
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED"
 ]
 # Start-up counts here, not throughput: tests share few cores.
-_SMALL = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+_SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 # Above these shares of the disk a broker deletes files or refuses sends; test machines may be full.
 _DISK_LIMITS = {
     "rocketmq.broker.diskSpaceWarningLevelRatio": "0.99",
     "rocketmq.broker.diskSpaceCleanForciblyRatio": "0.99",
 }
+
+
+# Each start of a server that may talk TLS makes itself keys and certificates: seconds of a core.
+NO_TLS = {"tls.server.mode": "disabled"}
 
 
 class PeerFailed(Exception):
@@ -46,6 +51,7 @@ def java_command(
     home: Path,
     heap: tuple[str, ...] = (),
     properties: Mapping[str, str] | None = None,
+    tuning: tuple[str, ...] = _SMALL,
 ) -> list[str]:
     """The command line of a JVM whose logs stay under `home`."""
     # Without this the client library writes its log to the user's home folder.
@@ -54,7 +60,7 @@ def java_command(
     return [
         "java",
         *heap,
-        *_SMALL,
+        *tuning,
         *_REFLECTION,
         *defines,
         "-cp",
@@ -69,6 +75,8 @@ class _Server:
 
     _main_class: str
     _heap: tuple[str, ...]
+    _tuning = _SMALL
+    _security = NO_TLS
     _boot_words = "boot success"
 
     def __init__(
@@ -82,7 +90,7 @@ class _Server:
         self.port = port
         self.address = f"127.0.0.1:{port}"
         self.conf = dict(conf)
-        self._properties = dict(properties or {})
+        self._properties = self._security | dict(properties or {})
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -111,6 +119,7 @@ class _Server:
             "-c",
             str(conf_file),
             heap=self._heap,
+            tuning=self._tuning,
             class_path=jars.class_path(),
             home=self.folder,
             properties=self._properties,
@@ -154,7 +163,7 @@ class _Server:
 
     def pause(self) -> None:
         """Freeze it: connections stay open, nothing is answered."""
-        self._running().send_signal(signal.SIGSTOP)
+        freeze(self._running())
 
     def resume(self) -> None:
         """Undo pause()."""
@@ -208,6 +217,31 @@ class ApacheNamesrv(_Server):
         super().__init__(folder, port, own | dict(conf or {}), properties)
 
 
+def broker_conf(
+    folder: Path, port: int, namesrv: str, name: str, cluster: str, broker_id: int
+) -> dict[str, object]:
+    """What a broker's settings file says, whoever's the broker is."""
+    store = folder / "store"
+    return {
+        "brokerClusterName": cluster,
+        "brokerName": name,
+        "brokerId": broker_id,
+        "brokerRole": "SLAVE" if broker_id else "ASYNC_MASTER",
+        "brokerIP1": "127.0.0.1",
+        "brokerIP2": "127.0.0.1",
+        "listenPort": port,
+        "namesrvAddr": namesrv,
+        "storePathRootDir": store,
+        "storePathCommitLog": store / "commitlog",
+        # Small files: the defaults take 1 GiB for the log and 400 MiB for an index.
+        "mappedFileSizeCommitLog": 64 << 20,
+        "mappedFileSizeConsumeQueue": 20 * 2048,
+        "maxHashSlotNum": 10_000,
+        "maxIndexNum": 40_000,
+        "diskMaxUsedSpaceRatio": 95,
+    }
+
+
 class ApacheBroker(_Server):
     """Apache's broker on a free port of 127.0.0.1, registered at `namesrv` when start() returns."""
 
@@ -228,25 +262,7 @@ class ApacheBroker(_Server):
     ) -> None:
         folder = folder.absolute()
         port = port or ports.free_broker_port()
-        store = folder / "store"
-        own = {
-            "brokerClusterName": cluster,
-            "brokerName": name,
-            "brokerId": broker_id,
-            "brokerRole": "SLAVE" if broker_id else "ASYNC_MASTER",
-            "brokerIP1": "127.0.0.1",
-            "brokerIP2": "127.0.0.1",
-            "listenPort": port,
-            "namesrvAddr": namesrv,
-            "storePathRootDir": store,
-            "storePathCommitLog": store / "commitlog",
-            # Small files: the defaults take 1 GiB for the log and 400 MiB for an index.
-            "mappedFileSizeCommitLog": 64 << 20,
-            "mappedFileSizeConsumeQueue": 20 * 2048,
-            "maxHashSlotNum": 10_000,
-            "maxIndexNum": 40_000,
-            "diskMaxUsedSpaceRatio": 95,
-        }
+        own = broker_conf(folder, port, namesrv, name, cluster, broker_id)
         self.name = name
         super().__init__(
             folder, port, own | dict(conf or {}), _DISK_LIMITS | dict(properties or {})
@@ -263,7 +279,7 @@ def write_home(folder: Path) -> None:
 def mqadmin(
     *arguments: str,
     namesrv: str | None = None,
-    timeout: float = 60,
+    timeout: float = 150,
     properties: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run Apache's admin tool; stdout has stderr too. It exits with 0 even if the command fails."""

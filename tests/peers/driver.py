@@ -23,6 +23,8 @@ from peers.jars import PeerMissing, cache_lock, class_path
 _SOURCES = Path(__file__).parent / "java"
 _STOP_S_MAX = 15
 _HEAP = ("-Xms64m", "-Xmx256m")
+# How often a consumer looks whether its share is another, of its own accord: 20 s is much to wait.
+REBALANCE = {"rocketmq.client.rebalance.waitInterval": "3000"}
 
 
 class DriverFailed(Exception):
@@ -110,7 +112,7 @@ class JavaProgram:
     def __exit__(self, *error: object) -> None:
         self.stop()
 
-    def next(self, timeout: float = 30) -> Any:
+    def next(self, timeout: float = 60) -> Any:
         """The next value it printed; DriverFailed if none came in time or it has ended."""
         deadline = time.monotonic() + timeout
         while True:
@@ -130,7 +132,7 @@ class JavaProgram:
         assert self._process.stdin is not None
         self._process.stdin.close()
 
-    def rest(self, timeout: float = 60) -> list[Any]:
+    def rest(self, timeout: float = 120) -> list[Any]:
         """Wait for its end; what it printed since the last next(). DriverFailed if it failed."""
         try:
             code = self._process.wait(timeout)
@@ -178,7 +180,7 @@ def start_java(
 def run_java(
     main_class: str,
     *arguments: object,
-    timeout: float = 60,
+    timeout: float = 120,
     properties: Mapping[str, str] | None = None,
 ) -> list[Any]:
     """Run a program to its end; the values it printed, one per line. Raises DriverFailed."""

@@ -1,11 +1,18 @@
 """Free TCP ports for servers that are started by tests."""
 
+import os
 import random
 import socket
 
 # Below the range from which the kernel takes the ports of outgoing connections: a port found free
 # here is not handed to a client between the look and the start of the server.
 _LOWEST, _HIGHEST = 20_000, 32_000
+# Each process of a run has a part for itself: what one has found free, no other one may take before
+# the server has started, or while it is down.
+_PARTS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+_PART = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _PARTS
+_SIZE = (_HIGHEST - _LOWEST) // _PARTS
+_FIRST = _LOWEST + _PART * _SIZE
 _ATTEMPTS_MAX = 500
 
 _handed_out: set[int] = set()
@@ -23,7 +30,7 @@ def free_broker_port() -> int:
 
 def _free_group(shifts: tuple[int, ...]) -> int:
     for _ in range(_ATTEMPTS_MAX):
-        base = random.randrange(_LOWEST, _HIGHEST)
+        base = random.randrange(_FIRST + 2, _FIRST + _SIZE - 1)
         group = {base + shift for shift in shifts}
         if not group & _handed_out and all(map(_is_free, group)):
             _handed_out.update(group)

@@ -1,7 +1,7 @@
 """Writes tests/golden/*.json again from Apache's own classes: python -m peers.record_golden.
 
 Run from the tests folder. With "captures" as argument only the captured traffic is recorded anew,
-with "classes" only what the classes write.
+with "classes" only what the classes write, with "filters" or "clients" only what those say.
 """
 
 import asyncio
@@ -15,14 +15,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from peers import ports
+from peers import clients, ports
 from peers.apache import ApacheBroker, ApacheNamesrv, mqadmin
 from peers.capture import Captured, Proxy, Recorder, read_header
 from peers.driver import run_java, start_java
+from peers.filters import golden_entries
 from peers.jars import VERSION, java_version
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-_PARTS = ("classes", "captures")
+_PARTS = ("classes", "filters", "clients", "captures")
 _REGISTER_MS = 10_000  # the shortest period a broker accepts
 _PULL_WAIT_S = 15  # an empty pull is answered after this time; registrations come in it too
 _CAPTURE_SIZE_MAX = 64 << 10
@@ -158,6 +159,10 @@ def main(parts: list[str]) -> None:
         raise SystemExit(f"unknown part {sorted(unknown)}; known: {_PARTS}")
     if not parts or "classes" in parts:
         record_classes()
+    if not parts or "filters" in parts:
+        write_golden("filters.json", golden_entries())
+    if not parts or "clients" in parts:
+        write_golden("clients.json", clients.golden_entries())
     if not parts or "captures" in parts:
         record_captures()
 

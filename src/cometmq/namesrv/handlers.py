@@ -4,9 +4,10 @@ import logging
 from dataclasses import dataclass
 
 from cometmq.errors import Malformed, Refused, TooLarge
+from cometmq.live_settings import LiveSettings
+from cometmq.namesrv.config import NamesrvConfig
 from cometmq.namesrv.encoded_routes import EncodedRoutes
 from cometmq.namesrv.kv_table import ORDER_TOPICS, KvTable
-from cometmq.namesrv.live_config import LiveConfig
 from cometmq.namesrv.route_table import RouteTable
 from cometmq.protocol.bodies.register import RegisterBroker, decode_register
 from cometmq.protocol.bodies.route import TopicList
@@ -116,11 +117,11 @@ class Routing:
     table: RouteTable[Link]
     encoded: EncodedRoutes[Link]
     kv: KvTable
-    config: LiveConfig
+    config: LiveSettings
 
     def route(self, call: Call, ask: headers.RouteHeader) -> Reply:
         """GET_ROUTEINFO_BY_TOPIC."""
-        ordered = self.config.now.order_message_enable
+        ordered = self.config.now(NamesrvConfig).order_message_enable
         body = self.encoded.route(
             ask.topic,
             self.kv.get(ORDER_TOPICS, ask.topic) if ordered else None,
@@ -193,7 +194,7 @@ class Topics:
 class Configuration:
     """The server's own settings."""
 
-    config: LiveConfig
+    config: LiveSettings
 
     async def update(self, call: Call, ask: NoHeader) -> Reply:
         """UPDATE_NAMESRV_CONFIG."""
@@ -202,7 +203,7 @@ class Configuration:
 
     def get(self, call: Call, ask: NoHeader) -> Reply:
         """GET_NAMESRV_CONFIG."""
-        return Reply(body=as_properties(self.config.now).encode())
+        return Reply(body=as_properties(*self.config.all).encode())
 
 
 def _topic_list(topics: list[str]) -> Reply:
@@ -213,7 +214,9 @@ def _not_found(reason: str) -> Refused:
     return Refused(ResponseCode.QUERY_NOT_FOUND, reason)
 
 
-def build_routes(table: RouteTable[Link], kv: KvTable, config: LiveConfig, clock: Clock) -> Routes:
+def build_routes(
+    table: RouteTable[Link], kv: KvTable, config: LiveSettings, clock: Clock
+) -> Routes:
     """Every request this name server answers."""
     kv_config = KvConfig(kv)
     registration = Registration(table, kv, clock)

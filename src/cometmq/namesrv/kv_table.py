@@ -5,7 +5,7 @@ import logging
 from functools import partial
 from pathlib import Path
 
-from cometmq.errors import BadState, Malformed, TooLarge
+from cometmq.errors import BadState, CannotKeep, Malformed, TooLarge
 from cometmq.protocol.bodies.tables import KvConfigTable
 from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.limits import KV_SIZE_MAX
@@ -67,5 +67,7 @@ def _load(disk: Disk, path: Path) -> dict[str, dict[str, str]]:
         return loads(disk.read(path), KvConfigTable).config_table
     except FileNotFoundError:
         return {}
-    except (OSError, Malformed) as error:
-        raise BadState(f"{path} cannot be read: {error}; repair it or move it away") from error
+    except OSError as error:
+        raise CannotKeep(f"{path} cannot be read: {error.strerror}", "kvConfigPath") from error
+    except Malformed as error:
+        raise BadState(f"{path} is damaged: {error}; repair it or move it away") from error

@@ -13,12 +13,17 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from cometmq.protocol.bodies.register import RegisterBroker
-from cometmq.protocol.bodies.route import BrokerData, ClusterInfo, QueueData, TopicRoute
+from cometmq.protocol.bodies.route import (
+    MASTER_ID,
+    BrokerData,
+    ClusterInfo,
+    QueueData,
+    TopicRoute,
+)
 from cometmq.protocol.bodies.tables import DataVersion, TopicConfig
 from cometmq.protocol.flags import Perm, TopicFlag
 from cometmq.protocol.headers.namesrv import BrokerHeader, RegisterBrokerHeader
 
-MASTER_ID = 0
 L = TypeVar("L")
 
 

@@ -5,17 +5,15 @@ import logging
 from pathlib import Path
 
 from cometmq.disk import RealDisk
-from cometmq.namesrv.config import NamesrvConfig
+from cometmq.live_settings import LiveSettings
+from cometmq.namesrv.config import CHANGEABLE, NamesrvConfig
 from cometmq.namesrv.handlers import build_routes
 from cometmq.namesrv.kv_table import KvTable
-from cometmq.namesrv.live_config import LiveConfig
 from cometmq.namesrv.route_table import RouteTable
 from cometmq.remoting.channel import Channel
 from cometmq.remoting.dispatch import Dispatcher, Link
 from cometmq.remoting.lanes import Lanes
-from cometmq.remoting.limits import Limits
 from cometmq.remoting.server import Server
-from cometmq.remoting.tls import ServerTls, TlsMode, server_context
 from cometmq.seams import Clock, Disk, Net, RealClock, RealNet
 
 log = logging.getLogger(__name__)
@@ -37,20 +35,15 @@ class NameServer:
         disk = disk or RealDisk()
         self._table: RouteTable[Link] = RouteTable()
         kv = KvTable(disk, Path(config.kv_config_path))
-        live = LiveConfig(config, disk)
-        limits = Limits(
-            backlog=config.server_socket_backlog,
-            idle_ms_max=config.server_channel_max_idle_time_seconds * 1000,
-            oneway_max=config.server_oneway_semaphore_value,
-            async_max=config.server_async_semaphore_value,
-        )
+        live = LiveSettings((config,), CHANGEABLE, Path(config.config_store_path), disk)
+        limits = config.limits
         routes = build_routes(self._table, kv, live, self._clock)
         self._dispatcher = Dispatcher(routes, Lanes(limits.lane_max))
         self._server = Server(
             self._clock,
             net or RealNet(),
             limits=limits,
-            tls=_tls_of(config),
+            tls=config.tls,
             on_close=self._link_closed,
         )
         self._expiry: asyncio.Task[None] | None = None
@@ -80,17 +73,3 @@ class NameServer:
             for address, link in self._table.expire(self._clock.monotonic_ms(), silence_ms_max):
                 log.warning("broker at %s is gone: silent for %d ms", address, silence_ms_max)
                 link.close()
-
-
-def _tls_of(config: NamesrvConfig) -> ServerTls:
-    """Permissive without a certificate can only be plain, and says nothing about it."""
-    if config.tls_server_mode is TlsMode.DISABLED or not config.tls_server_cert_path:
-        return ServerTls(config.tls_server_mode)
-    trust = config.tls_server_trust_cert_path
-    context = server_context(
-        Path(config.tls_server_cert_path),
-        Path(config.tls_server_key_path),
-        config.tls_server_key_password or None,
-        Path(trust) if trust else None,
-    )
-    return ServerTls(config.tls_server_mode, context)

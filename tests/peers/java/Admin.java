@@ -28,5 +28,6 @@ public class Admin {
             }
             Line.print("printed", printed.toString("UTF-8"));
         }
+        System.exit(0);  // threads of the client would keep it alive for seconds
     }
 }

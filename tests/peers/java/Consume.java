@@ -3,6 +3,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
@@ -15,8 +16,8 @@ import org.apache.rocketmq.common.protocol.heartbeat.MessageModel;
  * Receives messages with Apache's push consumer: namesrv topic group count [option...].
  *
  * <p>Ends after count messages (0: never) or at the end of stdin. Prints {"status":"STARTED"}, then
- * a line per message. Options: filter=expression (tags), orderly, broadcast, poll=ms between route
- * refreshes, ip=address in the client id, tls.
+ * a line per message. Options: filter=expression (tags), sql=expression, orderly, broadcast, poll=ms
+ * between route refreshes, ip=address in the client id, tls.
  */
 public final class Consume {
     private static CountDownLatch wanted;
@@ -37,7 +38,11 @@ public final class Consume {
         if (options.containsKey("broadcast")) {
             consumer.setMessageModel(MessageModel.BROADCASTING);
         }
-        consumer.subscribe(args[1], options.getOrDefault("filter", "*"));
+        if (options.containsKey("sql")) {
+            consumer.subscribe(args[1], MessageSelector.bySql(options.get("sql")));
+        } else {
+            consumer.subscribe(args[1], options.getOrDefault("filter", "*"));
+        }
         listen(consumer, options.containsKey("orderly"));
         consumer.start();
         Line.print("status", "STARTED");

@@ -1,0 +1,94 @@
+"""Clients come, are heard of, and go."""
+
+from dataclasses import dataclass
+
+from cometmq.broker.clients import Client, Clients
+from cometmq.broker.filters import Filters
+from cometmq.broker.groups import GroupTable
+from cometmq.broker.handlers.checks import Checks
+from cometmq.broker.notices import Notices
+from cometmq.broker.topics import TopicTable
+from cometmq.errors import Malformed, Refused
+from cometmq.protocol.bodies.heartbeat import (
+    CheckClient,
+    ConsumerData,
+    ConsumerIds,
+    decode_heartbeat,
+)
+from cometmq.protocol.bodies.tables import GroupConfig
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.fastjson import dumps, loads
+from cometmq.protocol.headers.base import NoHeader
+from cometmq.protocol.headers.client import ConsumerGroupHeader, UnregisterClientHeader
+from cometmq.protocol.names import check_group, check_topic, retry_topic
+from cometmq.remoting.dispatch import Call, Reply
+from cometmq.seams import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRoom:
+    """Heartbeats, and who belongs to a group."""
+
+    clients: Clients
+    checks: Checks
+    groups: GroupTable
+    topics: TopicTable
+    filters: Filters
+    notices: Notices
+    clock: Clock
+
+    def heartbeat(self, call: Call, ask: NoHeader) -> Reply:
+        """HEART_BEAT."""
+        beat = decode_heartbeat(call.command.body)
+        for producer in beat.producer_data_set:
+            check_group(producer.group_name)
+        configs = [self._group_of(consumer) for consumer in beat.consumer_data_set]
+        for consumer, config in zip(beat.consumer_data_set, configs, strict=True):
+            self.groups.keep(config)
+            self.topics.ensure(
+                retry_topic(consumer.group_name),
+                max(config.retry_queue_nums, 1),
+                unit=consumer.unit_mode,
+            )
+        client = Client(
+            link=call.link,
+            client_id=beat.client_id,
+            language=call.command.language,
+            version=call.command.version,
+            heard_ms=self.clock.monotonic_ms(),
+            heard_wall_ms=call.received_ms,
+        )
+        self.notices.groups_changed(self.clients.heard(beat, client))
+        return Reply()
+
+    def _group_of(self, consumer: ConsumerData) -> GroupConfig:
+        """The group, whose retries must have a place too."""
+        config = self.checks.groups.known(consumer.group_name)
+        check_topic(retry_topic(consumer.group_name))
+        return config
+
+    def unregister(self, call: Call, ask: UnregisterClientHeader) -> Reply:
+        """UNREGISTER_CLIENT."""
+        changed = self.clients.leave(call.link, ask.producer_group, ask.consumer_group)
+        self.notices.groups_changed(changed)
+        return Reply()
+
+    def check_config(self, call: Call, ask: NoHeader) -> Reply:
+        """CHECK_CLIENT_CONFIG."""
+        try:
+            checked = loads(call.command.body, CheckClient)
+        except Malformed as error:
+            raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from error
+        self.filters.check(checked.subscription_data)
+        return Reply()
+
+    def members(self, call: Call, ask: ConsumerGroupHeader) -> Reply:
+        """GET_CONSUMER_LIST_BY_GROUP."""
+        group = self.clients.consumers.get(ask.consumer_group)
+        if group is None:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"no consumer for this group, {ask.consumer_group}",
+            )
+        ids = sorted({client.client_id for client in group.members.values()})
+        return Reply(body=dumps(ConsumerIds(consumer_id_list=ids)))

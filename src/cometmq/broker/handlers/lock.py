@@ -1,0 +1,45 @@
+"""Queues that one member of a group consumes alone."""
+
+from dataclasses import dataclass
+
+from cometmq.broker.queue_locks import QueueLocks
+from cometmq.broker.topics import TopicTable
+from cometmq.protocol.bodies.queues import LockedQueues, LockQueues, MessageQueue
+from cometmq.protocol.fastjson import dumps, loads
+from cometmq.protocol.headers.base import NoHeader
+from cometmq.protocol.names import check_group
+from cometmq.remoting.dispatch import Call, Reply
+from cometmq.seams import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class LockRoom:
+    """Locks of ordered consumption."""
+
+    topics: TopicTable
+    locks: QueueLocks
+    clock: Clock
+
+    def lock(self, call: Call, ask: NoHeader) -> Reply:
+        """LOCK_BATCH_MQ."""
+        wanted = self._read(call)
+        now_ms = self.clock.monotonic_ms()
+        # One queue that is gone must not cost the client the others.
+        there = [queue for queue in wanted.mq_set if self._is_there(queue)]
+        held = self.locks.lock(wanted.consumer_group, there, wanted.client_id, now_ms)
+        return Reply(body=dumps(LockedQueues(locked=held)))
+
+    def unlock(self, call: Call, ask: NoHeader) -> Reply:
+        """UNLOCK_BATCH_MQ."""
+        wanted = self._read(call)
+        self.locks.unlock(wanted.consumer_group, wanted.mq_set, wanted.client_id)
+        return Reply()
+
+    def _read(self, call: Call) -> LockQueues:
+        wanted = loads(call.command.body, LockQueues)
+        check_group(wanted.consumer_group)
+        return wanted
+
+    def _is_there(self, queue: MessageQueue) -> bool:
+        topic = self.topics.get(queue.topic)
+        return topic is not None and 0 <= queue.queue_id < topic.read_queue_nums

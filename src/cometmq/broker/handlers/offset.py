@@ -1,0 +1,71 @@
+"""Consumed offsets, bounds of queues, offsets by time."""
+
+from dataclasses import dataclass
+
+from cometmq.broker.handlers.checks import Checks
+from cometmq.broker.offsets import OffsetTable
+from cometmq.errors import Refused
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.headers import offset as headers
+from cometmq.remoting.dispatch import Call, Reply
+from cometmq.store.message_store import MessageStore
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRoom:
+    """Where groups are, and where queues begin and end."""
+
+    checks: Checks
+    offsets: OffsetTable
+    store: MessageStore
+
+    def query(self, call: Call, ask: headers.QueryOffsetHeader) -> Reply:
+        """QUERY_CONSUMER_OFFSET."""
+        offset = self.offsets.get(ask.consumer_group, ask.topic, ask.queue_id)
+        if offset is None:
+            first, _ = self._bounds(ask.topic, ask.queue_id)
+            if first > 0 or not self.store.is_hot(ask.topic, ask.queue_id, 0):
+                raise Refused(
+                    ResponseCode.QUERY_NOT_FOUND,
+                    f"Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first: "
+                    f"{ask.consumer_group} has no offset in {ask.topic} queue {ask.queue_id}",
+                )
+            offset = 0  # a young queue is read from its beginning
+        return _offset(offset)
+
+    def update(self, call: Call, ask: headers.UpdateOffsetHeader) -> Reply:
+        """UPDATE_CONSUMER_OFFSET."""
+        group = self.checks.groups.known(ask.consumer_group)
+        self.checks.known_queue(ask.topic, ask.queue_id)
+        if ask.commit_offset < 0:
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"offset {ask.commit_offset} is below 0")
+        self.checks.groups.keep(group)
+        self.offsets.commit(ask.consumer_group, ask.topic, ask.queue_id, ask.commit_offset)
+        return Reply()
+
+    def first(self, call: Call, ask: headers.QueueHeader) -> Reply:
+        """GET_MIN_OFFSET."""
+        return _offset(self._bounds(ask.topic, ask.queue_id)[0])
+
+    def end(self, call: Call, ask: headers.QueueHeader) -> Reply:
+        """GET_MAX_OFFSET."""
+        return _offset(self._bounds(ask.topic, ask.queue_id)[1])
+
+    def by_time(self, call: Call, ask: headers.SearchOffsetHeader) -> Reply:
+        """SEARCH_OFFSET_BY_TIMESTAMP."""
+        self.checks.known_queue(ask.topic, ask.queue_id)
+        return _offset(self.store.offset_by_time(ask.topic, ask.queue_id, ask.timestamp))
+
+    def earliest(self, call: Call, ask: headers.QueueHeader) -> Reply:
+        """GET_EARLIEST_MSG_STORETIME."""
+        self.checks.known_queue(ask.topic, ask.queue_id)
+        time_ms = self.store.earliest_ms(ask.topic, ask.queue_id)
+        return Reply(header=headers.StoreTimeReplyHeader(timestamp=time_ms))
+
+    def _bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
+        self.checks.known_queue(topic, queue_id)
+        return self.store.bounds(topic, queue_id)
+
+
+def _offset(offset: int) -> Reply:
+    return Reply(header=headers.OffsetReplyHeader(offset=offset))

@@ -1,0 +1,151 @@
+"""How far groups are: in offsets, in time, and one beside the other."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cometmq.broker.clients import Clients
+from cometmq.broker.groups import GroupTable
+from cometmq.broker.handlers.checks import Checks
+from cometmq.broker.identity import Identity
+from cometmq.broker.offsets import OffsetTable
+from cometmq.broker.stats import BrokerStats
+from cometmq.broker.store_facts import StoreFacts
+from cometmq.protocol.bodies import stats as bodies
+from cometmq.protocol.bodies.consumer import CorrectionOffsets
+from cometmq.protocol.bodies.queues import MessageQueue
+from cometmq.protocol.bodies.tables import DelayOffsetTable, TopicConfig
+from cometmq.protocol.fastjson import dumps
+from cometmq.protocol.headers import consumer as headers
+from cometmq.protocol.headers.base import NoHeader
+from cometmq.remoting.dispatch import Call, Reply
+from cometmq.store.message_store import MessageStore
+
+_NO_CORRECTION = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressRoom:
+    """Progress of groups. `delay_offsets` tells how far each delay level is delivered."""
+
+    checks: Checks
+    groups: GroupTable
+    offsets: OffsetTable
+    clients: Clients
+    store: MessageStore
+    facts: StoreFacts
+    stats: BrokerStats
+    identity: Identity
+    delay_offsets: Callable[[], DelayOffsetTable]
+
+    def of_group(self, call: Call, ask: headers.ConsumeStatsHeader) -> Reply:
+        """GET_CONSUME_STATS: of all its topics, or of one."""
+        table: dict[MessageQueue, bodies.ConsumedOffset] = {}
+        tps = 0.0
+        for topic in self._topics(ask.consumer_group, ask.topic):
+            found = self._consumed(ask.consumer_group, topic)
+            table.update(found.offset_table)
+            tps += found.consume_tps
+        return Reply(body=dumps(bodies.ConsumeStats(consume_tps=tps, offset_table=table)))
+
+    async def of_broker(self, call: Call, ask: headers.BrokerConsumeStatsHeader) -> Reply:
+        """GET_BROKER_CONSUME_STATS: of all groups."""
+        found = []
+        behind = 0
+        for group in self.groups.names():
+            topics = [
+                self._consumed(group, topic)
+                for topic in self._topics(group, None)
+                if topic.order or not ask.is_order
+            ]
+            if topics:
+                found.append({group: topics})
+                behind += sum(map(_behind, topics))
+            await asyncio.sleep(0)  # each queue is looked up in the log; others have their turn
+        body = bodies.ConsumeStatsList(
+            broker_addr=self.identity.address, consume_stats_list=found, total_diff=behind
+        )
+        return Reply(body=dumps(body))
+
+    def time_span(self, call: Call, ask: headers.TimeSpanHeader) -> Reply:
+        """QUERY_CONSUME_TIME_SPAN."""
+        topic = self.checks.known_topic(ask.topic)
+        spans = [
+            self._span(ask.group, ask.topic, queue_id, call.received_ms)
+            for queue_id in range(topic.write_queue_nums)
+        ]
+        return Reply(body=dumps(bodies.QueueTimeSpans(consume_time_span_set=spans)))
+
+    def correction(self, call: Call, ask: headers.CorrectionHeader) -> Reply:
+        """QUERY_CORRECTION_OFFSET: by queue, the least that any other group wants next.
+
+        Where the compared group is not past it, there is nothing to correct.
+        """
+        left_out = set((ask.filter_groups or "").split(",")) | {ask.compare_group}
+        found: dict[int, int] = {}
+        for group in self.offsets.groups_of(ask.topic):
+            if group in left_out:
+                continue
+            for queue_id, offset in self.offsets.of(group, ask.topic).items():
+                if offset >= self.store.bounds(ask.topic, queue_id)[0]:
+                    found[queue_id] = min(found.get(queue_id, _NO_CORRECTION), offset)
+        for queue_id, offset in self.offsets.of(ask.compare_group, ask.topic).items():
+            if found.get(queue_id, _NO_CORRECTION) > offset:
+                found[queue_id] = _NO_CORRECTION
+        return Reply(body=dumps(CorrectionOffsets(correction_offsets=found)))
+
+    def all_offsets(self, call: Call, ask: NoHeader) -> Reply:
+        """GET_ALL_CONSUMER_OFFSET."""
+        return Reply(body=dumps(self.offsets.body))
+
+    def all_delay_offsets(self, call: Call, ask: NoHeader) -> Reply:
+        """GET_ALL_DELAY_OFFSET."""
+        return Reply(body=dumps(self.delay_offsets()))
+
+    def _topics(self, group: str, name: str | None) -> list[TopicConfig]:
+        """Topics of a group that are there, and that its members, if any, subscribe to."""
+        online = self.clients.consumers.get(group)
+        names = [name] if name else self.offsets.topics_of(group)
+        return [
+            topic
+            for each in names
+            if (topic := self.checks.topics.get(each)) is not None
+            and (online is None or not online.subscriptions or each in online.subscriptions)
+        ]
+
+    def _consumed(self, group: str, topic: TopicConfig) -> bodies.ConsumeStats:
+        name = topic.topic_name
+        table = {
+            MessageQueue(name, self.identity.name, queue_id): self._place(group, name, queue_id)
+            for queue_id in range(topic.read_queue_nums)
+        }
+        return bodies.ConsumeStats(
+            consume_tps=self.stats.consume_tps(group, name), offset_table=table
+        )
+
+    def _place(self, group: str, topic: str, queue_id: int) -> bodies.ConsumedOffset:
+        offset = self.offsets.get(group, topic, queue_id) or 0
+        last_ms = self.facts.stored_ms(topic, queue_id, offset - 1) if offset else 0
+        return bodies.ConsumedOffset(
+            broker_offset=self.store.bounds(topic, queue_id)[1],
+            consumer_offset=offset,
+            last_timestamp=max(last_ms, 0),
+        )
+
+    def _span(self, group: str, topic: str, queue_id: int, now_ms: int) -> bodies.QueueTimeSpan:
+        offset = self.offsets.get(group, topic, queue_id) or 0
+        begin_ms = self.store.earliest_ms(topic, queue_id)
+        delay_ms = 0
+        if offset < self.store.bounds(topic, queue_id)[1]:
+            delay_ms = max(now_ms - self.facts.stored_ms(topic, queue_id, offset), 0)
+        return bodies.QueueTimeSpan(
+            message_queue=MessageQueue(topic, self.identity.name, queue_id),
+            min_ms=begin_ms,
+            max_ms=self.facts.last_stored_ms(topic, queue_id),
+            consume_ms=self.facts.stored_ms(topic, queue_id, offset - 1) if offset else begin_ms,
+            delay_time=delay_ms,
+        )
+
+
+def _behind(topic: bodies.ConsumeStats) -> int:
+    return sum(each.broker_offset - each.consumer_offset for each in topic.offset_table.values())

@@ -1,0 +1,122 @@
+"""Messages by key and by place, and what a queue itself holds."""
+
+from dataclasses import dataclass
+
+from cometmq.broker.clients import Clients
+from cometmq.broker.filters import EVERYTHING, Filters, Wanted
+from cometmq.broker.handlers.checks import Checks
+from cometmq.errors import Refused
+from cometmq.protocol.bodies.heartbeat import Subscription
+from cometmq.protocol.bodies.stats import QueueUnit, QueueUnits
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.fastjson import dumps
+from cometmq.protocol.headers import query as headers
+from cometmq.protocol.limits import FRAME_SIZE_MAX
+from cometmq.protocol.message import StoredMessage, pack_record
+from cometmq.remoting.dispatch import Call, Reply
+from cometmq.store.config import StoreConfig
+from cometmq.store.found import Unit
+from cometmq.store.message_store import MessageStore
+
+_BODY_SIZE_MAX = FRAME_SIZE_MAX // 2  # a frame that is too long would cost its asker the connection
+_UNITS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRoom:
+    """Searches."""
+
+    checks: Checks
+    store: MessageStore
+    filters: Filters
+    clients: Clients
+
+    def by_key(self, call: Call, ask: headers.QueryMessageHeader) -> Reply:
+        """QUERY_MESSAGE: by a key, or by the unique one."""
+        count_max = ask.max_num
+        if ask.unique_key_query:
+            count_max = self.checks.settings.now(StoreConfig).default_query_max_num
+        if count_max < 1:
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"maxNum is {ask.max_num}, not 1 up")
+        self.checks.known_topic(ask.topic)
+        found = self.store.query(
+            ask.topic, ask.key, ask.begin_timestamp, ask.end_timestamp, count_max
+        )
+        # A put is in the index before it is answered, so the index is always as new as the log.
+        header = headers.QueryMessageReplyHeader(
+            index_last_update_timestamp=call.received_ms,
+            index_last_update_phyoffset=self.store.log_bounds[1],
+        )
+        if not found:
+            return Reply(
+                ResponseCode.QUERY_NOT_FOUND,
+                header,
+                remark="can not find message, maybe time range not correct",
+            )
+        return Reply(header=header, body=_joined(found))
+
+    def by_place(self, call: Call, ask: headers.ViewMessageHeader) -> Reply:
+        """VIEW_MESSAGE_BY_ID."""
+        message = self.store.record(ask.offset)
+        if message is None:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {ask.offset}"
+            )
+        return Reply(body=pack_record(message))
+
+    def queue(self, call: Call, ask: headers.QueryConsumeQueueHeader) -> Reply:
+        """QUERY_CONSUME_QUEUE: its units, and whether a group's filter lets them pass."""
+        topic = ask.topic or ""
+        self.checks.known_queue(topic, ask.queue_id)
+        subscription, wanted = self._subscribed(ask.consumer_group, topic)
+        first, end = self.store.bounds(topic, ask.queue_id)
+        if not first <= ask.index < end:
+            # No body: so is it there, and its clients know.
+            return Reply(remark=f"Index {ask.index} of queue {ask.queue_id} not exist!")
+        count = max(0, min(ask.count, _UNITS_MAX))
+        units = self.store.units(topic, ask.queue_id, ask.index, count)
+        body = QueueUnits(
+            max_queue_index=end,
+            min_queue_index=first,
+            subscription_data=subscription,
+            queue_data=[
+                QueueUnit(
+                    physic_offset=unit.physical_offset,
+                    physic_size=unit.size,
+                    tags_code=unit.code,
+                    evaluated=self._passes(unit, wanted),
+                )
+                for unit in units
+            ],
+        )
+        return Reply(body=dumps(body))
+
+    def _subscribed(self, group: str | None, topic: str) -> tuple[Subscription | None, Wanted]:
+        """What a group that is online wants of the topic; everything, if there is no group."""
+        if not group:
+            return None, EVERYTHING
+        online = self.clients.consumers.get(group)
+        subscription = online.subscriptions.get(topic) if online is not None else None
+        if subscription is None:
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"{group}@{topic} is not online!")
+        return subscription, self.filters.of(subscription)
+
+    def _passes(self, unit: Unit, wanted: Wanted) -> bool:
+        if wanted.tag is not None and not wanted.tag(unit.code):
+            return False
+        if wanted.record is None:
+            return True
+        message = self.store.record(unit.physical_offset)
+        return message is not None and wanted.record(memoryview(pack_record(message)))
+
+
+def _joined(messages: list[StoredMessage]) -> bytes:
+    """Their records, as many as one answer can hold; one at the least."""
+    records: list[bytes] = []
+    size = 0
+    for record in map(pack_record, messages):
+        size += len(record)
+        if records and size > _BODY_SIZE_MAX:
+            break
+        records.append(record)
+    return b"".join(records)

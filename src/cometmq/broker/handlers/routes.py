@@ -1,0 +1,114 @@
+"""The table: every code that a broker answers, with its handler, header, lane and ports."""
+
+from cometmq.broker.config import BrokerConfig
+from cometmq.broker.handlers.admin_routes import (
+    consumer_routes,
+    message_routes,
+    runtime_routes,
+    topic_routes,
+)
+from cometmq.broker.handlers.checks import Checks
+from cometmq.broker.handlers.client import ClientRoom
+from cometmq.broker.handlers.lock import LockRoom
+from cometmq.broker.handlers.offset import OffsetRoom
+from cometmq.broker.handlers.pull import Pulling
+from cometmq.broker.handlers.send import Sending
+from cometmq.broker.handlers.send_back import SendingBack
+from cometmq.broker.handlers.transaction import TransactionRoom
+from cometmq.broker.parts import Parts
+from cometmq.broker.safe_answers import SafeAnswers
+from cometmq.broker.stored_properties import StoredProperties
+from cometmq.protocol.codes import RequestCode
+from cometmq.protocol.headers import offset as offset_headers
+from cometmq.protocol.headers.base import NoHeader
+from cometmq.protocol.headers.client import ConsumerGroupHeader, UnregisterClientHeader
+from cometmq.protocol.headers.pull import PullHeader
+from cometmq.protocol.headers.send import SendBackHeader, SendHeader, SendHeaderV2
+from cometmq.protocol.headers.transaction import EndTransactionHeader, ResumeCheckHeader
+from cometmq.protocol.message_id import offset_id_format
+from cometmq.remoting.dispatch import Route, Routes
+
+
+def lane_limits(config: BrokerConfig) -> dict[str, int]:
+    """How many requests of each lane may wait; the settings' names are the original's."""
+    return {
+        "send": config.send_thread_pool_queue_capacity,
+        "pull": config.pull_thread_pool_queue_capacity,
+        "reply": config.reply_thread_pool_queue_capacity,
+        "query": config.query_thread_pool_queue_capacity,
+        "client": config.client_manager_thread_pool_queue_capacity,
+        "consumer": config.consumer_manager_thread_pool_queue_capacity,
+        "heartbeat": config.heartbeat_thread_pool_queue_capacity,
+        "transaction": config.end_transaction_pool_queue_capacity,
+    }
+
+
+def build_routes(p: Parts) -> Routes:
+    """Every request this broker answers."""
+    checks = Checks(p.topics, p.groups, p.settings, p.identity)
+    return {
+        **_sends(p, checks),
+        **_pulls(p, checks),
+        **_clients(p, checks),
+        **_offsets(p, checks),
+        **topic_routes(p, checks, p.facts),
+        **consumer_routes(p, checks, p.facts),
+        **message_routes(p, checks),
+        **runtime_routes(p, p.facts, p.lanes, p.started_ms),
+    }
+
+
+def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
+    answers = SafeAnswers(p.topics, p.intake)
+    sending = Sending(
+        checks, p.topics, p.intake, answers, p.retries, p.stats, p.settings, p.identity, p.clock,
+        StoredProperties(p.identity.cluster), offset_id_format(p.identity.host),
+    )  # fmt: skip
+    back = SendingBack(checks, p.retries, p.intake, answers, p.stats)
+    ends = TransactionRoom(p.transactions, answers)
+    code = RequestCode
+    return {
+        code.CONSUMER_SEND_MSG_BACK: Route(back.send_back, SendBackHeader, "send"),
+        code.END_TRANSACTION: Route(ends.end, EndTransactionHeader, "transaction"),
+        code.RESUME_CHECK_HALF_MESSAGE: Route(ends.resume, ResumeCheckHeader),
+        code.SEND_MESSAGE: Route(sending.send, SendHeader, "send", jointly=sending.send_jointly),
+        code.SEND_MESSAGE_V2: Route(
+            sending.send, SendHeaderV2, "send", jointly=sending.send_jointly
+        ),
+        code.SEND_BATCH_MESSAGE: Route(sending.send_batch, SendHeaderV2, "send"),
+    }
+
+
+def _pulls(p: Parts, checks: Checks) -> dict[int, Route]:
+    pulling = Pulling(
+        checks, p.store, p.filters, p.offsets, p.arrivals, p.intake, p.stats, p.settings,
+        p.identity, p.clock,
+    )  # fmt: skip
+    return {RequestCode.PULL_MESSAGE: Route(pulling.pull, PullHeader, "pull", vip_port=False)}
+
+
+def _clients(p: Parts, checks: Checks) -> dict[int, Route]:
+    clients = ClientRoom(p.clients, checks, p.groups, p.topics, p.filters, p.notices, p.clock)
+    locks = LockRoom(p.topics, p.locks, p.clock)
+    code = RequestCode
+    return {
+        code.HEART_BEAT: Route(clients.heartbeat, NoHeader, "heartbeat"),
+        code.UNREGISTER_CLIENT: Route(clients.unregister, UnregisterClientHeader, "client"),
+        code.CHECK_CLIENT_CONFIG: Route(clients.check_config, NoHeader, "client"),
+        code.GET_CONSUMER_LIST_BY_GROUP: Route(clients.members, ConsumerGroupHeader, "consumer"),
+        code.LOCK_BATCH_MQ: Route(locks.lock, NoHeader),
+        code.UNLOCK_BATCH_MQ: Route(locks.unlock, NoHeader),
+    }
+
+
+def _offsets(p: Parts, checks: Checks) -> dict[int, Route]:
+    offsets = OffsetRoom(checks, p.offsets, p.store)
+    headers, code = offset_headers, RequestCode
+    return {
+        code.QUERY_CONSUMER_OFFSET: Route(offsets.query, headers.QueryOffsetHeader, "consumer"),
+        code.UPDATE_CONSUMER_OFFSET: Route(offsets.update, headers.UpdateOffsetHeader, "consumer"),
+        code.SEARCH_OFFSET_BY_TIMESTAMP: Route(offsets.by_time, headers.SearchOffsetHeader),
+        code.GET_MAX_OFFSET: Route(offsets.end, headers.QueueHeader),
+        code.GET_MIN_OFFSET: Route(offsets.first, headers.QueueHeader),
+        code.GET_EARLIEST_MSG_STORETIME: Route(offsets.earliest, headers.QueueHeader),
+    }

@@ -1,0 +1,33 @@
+"""CONSUMER_SEND_MSG_BACK: a consumer gives a message back, to get it again later."""
+
+from dataclasses import dataclass
+
+from cometmq.broker.handlers.checks import Checks
+from cometmq.broker.intake import Intake
+from cometmq.broker.retry import Retries
+from cometmq.broker.safe_answers import SafeAnswers
+from cometmq.broker.stats import BrokerStats
+from cometmq.protocol.headers.send import SendBackHeader
+from cometmq.remoting.dispatch import Call, Outcome, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class SendingBack:
+    """Messages that consumers could not consume."""
+
+    checks: Checks
+    retries: Retries
+    intake: Intake
+    answers: SafeAnswers
+    stats: BrokerStats
+
+    def send_back(self, call: Call, ask: SendBackHeader) -> Outcome:
+        """CONSUMER_SEND_MSG_BACK."""
+        self.checks.refuse_if_closed()
+        returned = self.retries.sent_back(ask)
+        if returned is None:
+            return Reply()
+        stored = self.intake.put(returned.copy, call.received_ms)
+        self.retries.topics.keep(returned.topic)
+        self.stats.sent_back(ask.group, returned.origin_topic)
+        return self.answers.to(stored)

@@ -1,0 +1,141 @@
+"""Topics, as administrators make, change, look at and delete them."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from cometmq.broker.clients import Clients
+from cometmq.broker.handlers.checks import Checks
+from cometmq.broker.identity import Identity
+from cometmq.broker.offsets import OffsetTable
+from cometmq.broker.store_facts import StoreFacts
+from cometmq.broker.topics import TopicTable
+from cometmq.errors import Refused
+from cometmq.protocol.bodies.queues import MessageQueue
+from cometmq.protocol.bodies.route import GroupList, TopicList
+from cometmq.protocol.bodies.stats import TopicOffset, TopicStats
+from cometmq.protocol.bodies.tables import TopicConfig
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.fastjson import dumps
+from cometmq.protocol.flags import Perm
+from cometmq.protocol.headers.base import NoHeader
+from cometmq.protocol.headers.topic import CreateTopicHeader, TopicHeader
+from cometmq.protocol.names import SYSTEM_TOPICS, check_topic, is_system_topic
+from cometmq.remoting.dispatch import Call, Reply
+from cometmq.store.message_store import MessageStore
+
+log = logging.getLogger(__name__)
+
+_QUEUES_MAX = 65_536
+_PERM_MAX = int(Perm.READ | Perm.WRITE | Perm.INHERIT)
+_FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRoom:
+    """Topics of this broker."""
+
+    topics: TopicTable
+    checks: Checks
+    offsets: OffsetTable
+    clients: Clients
+    store: MessageStore
+    facts: StoreFacts
+    identity: Identity
+    announced: Callable[[], Awaitable[None]]  # to the name servers that answer
+
+    async def update(self, call: Call, ask: CreateTopicHeader) -> Reply:
+        """UPDATE_AND_CREATE_TOPIC; answered once it is on disk, and announced."""
+        self._is_users(ask.topic)
+        for name, count in (("read", ask.read_queue_nums), ("write", ask.write_queue_nums)):
+            if not 1 <= count <= _QUEUES_MAX:
+                raise _bad(f"{name}QueueNums is {count}, not 1 to {_QUEUES_MAX}")
+        if not 0 <= ask.perm <= _PERM_MAX:
+            raise _bad(f"perm is {ask.perm}, not a sum of 4 (read), 2 (write) and 1 (inherit)")
+        if ask.topic_filter_type not in _FILTER_TYPES:
+            raise _bad(f"topicFilterType is none of {', '.join(_FILTER_TYPES)}")
+        self.topics.put(
+            TopicConfig(
+                topic_name=ask.topic,
+                read_queue_nums=ask.read_queue_nums,
+                write_queue_nums=ask.write_queue_nums,
+                perm=ask.perm,
+                topic_filter_type=ask.topic_filter_type,
+                topic_sys_flag=ask.topic_sys_flag or 0,
+                order=ask.order,
+            )
+        )
+        await self.topics.file.save()
+        await self.announced()
+        return Reply()
+
+    async def delete(self, call: Call, ask: TopicHeader) -> Reply:
+        """DELETE_TOPIC_IN_BROKER: with its queues, and with how far each group was in them."""
+        self._is_users(ask.topic)
+        self.topics.delete(ask.topic)
+        self.offsets.forget_topic(ask.topic)
+        # All of it is gone from here on: if the asker leaves, the timers do the rest of the files.
+        await self.store.delete_topic(ask.topic)
+        await self.topics.file.save()
+        await self.offsets.file.save()
+        return Reply()
+
+    def all(self, call: Call, ask: NoHeader) -> Reply:
+        """GET_ALL_TOPIC_CONFIG."""
+        return Reply(body=dumps(self.topics.body))
+
+    def stats(self, call: Call, ask: TopicHeader) -> Reply:
+        """GET_TOPIC_STATS_INFO."""
+        topic = self.checks.known_topic(ask.topic)
+        count = max(topic.read_queue_nums, topic.write_queue_nums)
+        table = {
+            MessageQueue(ask.topic, self.identity.name, queue_id): self._bounds(ask.topic, queue_id)
+            for queue_id in range(count)
+        }
+        return Reply(body=dumps(TopicStats(offset_table=table)))
+
+    def system(self, call: Call, ask: NoHeader) -> Reply:
+        """GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
+        names = sorted(SYSTEM_TOPICS | self.topics.system.keys())
+        return Reply(body=dumps(TopicList(topic_list=names)))
+
+    def consumers(self, call: Call, ask: TopicHeader) -> Reply:
+        """QUERY_TOPIC_CONSUME_BY_WHO: groups that subscribe to it, or have been somewhere in it."""
+        online = {
+            name
+            for name, group in self.clients.consumers.items()
+            if ask.topic in group.subscriptions
+        }
+        names = sorted(online.union(self.offsets.groups_of(ask.topic)))
+        return Reply(body=dumps(GroupList(group_list=names)))
+
+    async def clean_unused(self, call: Call, ask: NoHeader) -> Reply:
+        """CLEAN_UNUSED_TOPIC: queues on disk whose topic is no more."""
+        for name in self.facts.topics():
+            if self.topics.get(name) is None and not is_system_topic(name):
+                log.info("queues of %s deleted: there is no such topic", name)
+                await self.store.delete_topic(name)
+        return Reply()
+
+    def clean_expired(self, call: Call, ask: NoHeader) -> Reply:
+        """DELETE_EXPIRED_COMMITLOG, and CLEAN_EXPIRED_CONSUMEQUEUE: here queues go with the log."""
+        self.store.clean()
+        return Reply()
+
+    def _bounds(self, topic: str, queue_id: int) -> TopicOffset:
+        first, end = self.store.bounds(topic, queue_id)
+        return TopicOffset(
+            last_update_timestamp=max(self.facts.last_stored_ms(topic, queue_id), 0),
+            max_offset=end,
+            min_offset=first,
+        )
+
+    def _is_users(self, name: str) -> None:
+        """Refuse a bad name, and one of the system's own."""
+        check_topic(name)
+        if is_system_topic(name) or name in self.topics.system:
+            raise _bad(f"The topic[{name}] is conflict with system topic.")
+
+
+def _bad(reason: str) -> Refused:
+    return Refused(ResponseCode.SYSTEM_ERROR, reason)

@@ -1,0 +1,28 @@
+"""The end of a transaction, and a second chance for one that was put away."""
+
+from dataclasses import dataclass
+
+from cometmq.broker.safe_answers import SafeAnswers
+from cometmq.broker.transactions import Transactions
+from cometmq.errors import Refused
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.headers.transaction import EndTransactionHeader, ResumeCheckHeader
+from cometmq.remoting.dispatch import Call, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionRoom:
+    """What producers decide, and what an administrator asks for."""
+
+    transactions: Transactions
+    answers: SafeAnswers
+
+    def end(self, call: Call, ask: EndTransactionHeader) -> Outcome:
+        """END_TRANSACTION: at once, or as the answer to CHECK_TRANSACTION_STATE."""
+        return self.answers.to(self.transactions.end(ask, call.received_ms))
+
+    def resume(self, call: Call, ask: ResumeCheckHeader) -> Outcome:
+        """RESUME_CHECK_HALF_MESSAGE."""
+        if ask.msg_id is None:
+            raise Refused(ResponseCode.SYSTEM_ERROR, "msgId is missing")
+        return self.answers.to(self.transactions.resume(ask.msg_id, call.received_ms))

@@ -1,0 +1,108 @@
+"""The one way into the log: what must be delayed is diverted, and a failure says what to do."""
+
+from functools import partial
+
+from cometmq.broker.config import BrokerRole
+from cometmq.broker.confirmations import Confirmations, Tell
+from cometmq.broker.delay_levels import DelayLevels
+from cometmq.broker.identity import Identity
+from cometmq.broker.stats import BrokerStats
+from cometmq.errors import (
+    BeingDeleted,
+    DiskFull,
+    Malformed,
+    PeerError,
+    Refused,
+    StoreFailed,
+    TooLarge,
+)
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.properties import DELAY, NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
+from cometmq.remoting.promise import Promise
+from cometmq.seams import Clock
+from cometmq.store.found import Stored, StoredMessages
+from cometmq.store.message_store import MessageStore
+from cometmq.store.new_message import NewMessage, NewMessages, Several, by_columns
+
+_SUCCESS = ResponseCode.SUCCESS.value
+_NO_SLAVE = ResponseCode.SLAVE_NOT_AVAILABLE.value
+_DELAYED = DELAY + NAME_VALUE_SEPARATOR
+_BETWEEN = PROPERTY_SEPARATOR  # texts that are joined, to be looked through at once
+_REFUSED = (TooLarge, Malformed, DiskFull, BeingDeleted, StoreFailed)
+
+
+class Intake:
+    """Puts messages; whoever promised its producer a disk or a slave then asks to `confirm` it."""
+
+    def __init__(
+        self, store: MessageStore, levels: DelayLevels, clock: Clock, identity: Identity,
+        stats: BrokerStats,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._stats = stats
+        self._levels = levels
+        self._wants_slave = identity.role is BrokerRole.SYNC_MASTER
+        self._confirmations = Confirmations(store, clock)
+        self.must_confirm = store.promises_disk or self._wants_slave  # a put alone is not enough
+
+    def follow_settings(self) -> None:
+        """What is promised is as the store's settings have it now."""
+        self.must_confirm = self._store.promises_disk or self._wants_slave
+        self._confirmations.follow_settings()
+
+    def put(self, message: NewMessage, now_ms: int) -> Stored:
+        """In the log and in its queue; Refused, and nothing happened."""
+        try:
+            if _DELAYED in message.properties_text:
+                message = self._levels.divert(message)
+            return self._store.put(message, now_ms)
+        except _REFUSED as error:
+            self._stats.put_failed()
+            raise _refusal(error) from error
+
+    def put_jointly(self, messages: NewMessages, now_ms: int) -> StoredMessages | None:
+        """As `put` of each, sooner; None, and nothing happened, if one of them is unusual."""
+        if _DELAYED in _BETWEEN.join(messages.properties_texts):
+            return None
+        return self._store.put_together(messages, now_ms)
+
+    def put_batch(self, messages: Several, now_ms: int) -> StoredMessages:
+        """All of them, or none."""
+        columns = by_columns(messages)
+        try:
+            if _DELAYED in _BETWEEN.join(columns.properties_texts):
+                columns = by_columns([self._levels.divert(message) for message in columns])
+                if len(set(zip(columns.topics, columns.queue_ids, strict=True))) > 1:
+                    raise Malformed("messages of one batch must have one delay level")
+            return self._store.put_batch(columns, now_ms)
+        except _REFUSED as error:
+            self._stats.put_failed()
+            raise _refusal(error) from error
+
+    def confirm(self, stored: Stored, tell: Tell) -> None:
+        """Tell the code for its producer: SUCCESS once it is where the settings promise."""
+        if self._wants_slave:
+            tell = partial(_without_slave, tell)
+        if self._store.promises_disk:
+            self._confirmations.add(stored, tell)
+        else:
+            tell(_SUCCESS, None)
+
+    async def confirmed(self, stored: Stored) -> int:
+        """The same code, to be waited for; Refused if the disk failed."""
+        promise: Promise[tuple[int, str | None]] = Promise()
+        self.confirm(stored, lambda code, remark: promise.keep((code, remark)))
+        code, remark = await promise
+        if remark is not None:
+            raise Refused(code, remark)
+        return code
+
+
+def _without_slave(tell: Tell, code: int, remark: str | None) -> None:
+    tell(_NO_SLAVE if code == _SUCCESS else code, remark)
+
+
+def _refusal(error: Exception) -> Refused:
+    if isinstance(error, PeerError):
+        return Refused(ResponseCode.MESSAGE_ILLEGAL, str(error))
+    return Refused(ResponseCode.SERVICE_NOT_AVAILABLE, f"service not available now: {error}")

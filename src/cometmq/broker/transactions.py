@@ -1,0 +1,270 @@
+"""Transactions: half messages, and what becomes of them.
+
+A half message waits in a queue that no consumer reads. Its end, commit or rollback, is a message
+in the queue of ops that names it; a commit first puts the message itself where it belongs. One
+that stays undecided is put again with a count (transaction_checks.py asks its producers), and put
+away after the last time. How far both queues are done stands in the consumer offsets of a group
+of the system's own. All of this is as the original keeps it: each can go on where the other ended.
+"""
+
+import logging
+from collections.abc import Iterator
+
+import msgspec
+
+from cometmq.background import Background
+from cometmq.broker.copies import copy_of, real_queue
+from cometmq.broker.durable_progress import DurableProgress
+from cometmq.broker.half_ledger import HalfLedger
+from cometmq.broker.identity import Identity
+from cometmq.broker.intake import Intake
+from cometmq.broker.offsets import OffsetTable
+from cometmq.broker.topics import TopicTable
+from cometmq.errors import Refused
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.flags import MessageFlag
+from cometmq.protocol.headers.transaction import EndTransactionHeader
+from cometmq.protocol.message import StoredMessage
+from cometmq.protocol.message_id import OffsetId
+from cometmq.protocol.names import CHECKED_TOO_OFTEN_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
+from cometmq.protocol.properties import (
+    DELAY,
+    PREPARED_QUEUE_OFFSET,
+    PRODUCER_GROUP,
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    TAGS,
+    TRANSACTION_CHECK_TIMES,
+    TRANSACTION_PREPARED,
+    encode_properties,
+    number_in,
+    put_property,
+    take_property,
+)
+from cometmq.seams import Clock
+from cometmq.store.found import Stored
+from cometmq.store.message_store import MessageStore
+from cometmq.store.new_message import NewMessage
+
+log = logging.getLogger(__name__)
+
+GROUP = "CID_RMQ_SYS_TRANS"
+_COMMIT = int(MessageFlag.COMMIT)
+_ROLLBACK = int(MessageFlag.ROLLBACK)
+_UNKNOWN = 0
+_NOT_TRANSACTION = ~int(MessageFlag.TRANSACTION)
+_DECIDED = encode_properties({TAGS: "d"})
+_KEEP_MS = 1_000
+
+
+def is_half(message: NewMessage) -> bool:
+    """Its producer wants to decide later. A consumer's retry may still say so, and is none."""
+    _, said = take_property(message.properties_text, TRANSACTION_PREPARED)
+    if said is None or said.lower() != "true":
+        return False
+    return not (message.reconsume_times > 0 and number_in(message.properties_text, DELAY))
+
+
+def half_of(message: NewMessage) -> NewMessage:
+    """What is stored of a message until its producer decides.
+
+    Never delayed, as the original's own client has it; and a message that was one before does
+    not bring its history along.
+    """
+    text = message.properties_text
+    for name in (DELAY, TRANSACTION_CHECK_TIMES, PREPARED_QUEUE_OFFSET):
+        text, _ = take_property(text, name)
+    text = put_property(text, REAL_TOPIC, message.topic)
+    text = put_property(text, REAL_QUEUE_ID, str(message.queue_id))
+    return msgspec.structs.replace(
+        message,
+        topic=HALF_TOPIC,
+        queue_id=0,
+        properties_text=text,
+        sys_flag=message.sys_flag & _NOT_TRANSACTION,
+    )
+
+
+class Transactions:
+    """The half messages of a broker, and their ends."""
+
+    def __init__(
+        self, store: MessageStore, intake: Intake, topics: TopicTable, offsets: OffsetTable,
+        identity: Identity, clock: Clock, background: Background,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._intake = intake
+        self._topics = topics
+        self._offsets = offsets
+        self._identity = identity
+        self._progress = DurableProgress(
+            store, clock, background, lambda: _KEEP_MS, self._now, self._keep
+        )
+        self.ledger = HalfLedger(0, 0)
+
+    # How far it is
+
+    def load(self) -> None:
+        """Find out what is undecided, from the offsets that are kept on."""
+        self.ledger = ledger = HalfLedger(self._kept(HALF_TOPIC), self._kept(OP_HALF_TOPIC))
+        decided = set()
+        for op in self._messages(OP_HALF_TOPIC, ledger.op_progress):
+            named = _named_by(op)
+            decided.add(named)
+            ledger.op(named)
+        for offset, half in enumerate(self._messages(HALF_TOPIC, ledger.progress), ledger.progress):
+            text = half.properties_text if half is not None else ""
+            first = number_in(text, PREPARED_QUEUE_OFFSET)
+            if first is not None:
+                ledger.adopt(first, offset)  # what was before the copy is closed with it
+            if half is None or offset in decided or first in decided:
+                ledger.close(offset)
+
+    async def save(self) -> None:
+        """Put in the offsets how far it is, once that is on disk; before those are saved."""
+        await self._progress.save()
+
+    def half(self, offset: int) -> StoredMessage | None:
+        """The half message at this place of its queue; None if it is gone or damaged."""
+        return self._store.message(HALF_TOPIC, 0, offset)
+
+    @property
+    def half_end(self) -> int:
+        """Where the queue of half messages ends."""
+        return self._store.bounds(HALF_TOPIC, 0)[1]
+
+    def _kept(self, topic: str) -> int:
+        first, end = self._store.bounds(topic, 0)
+        kept = self._offsets.get(GROUP, topic, 0)
+        return min(max(first, kept or 0), end)
+
+    def _messages(self, topic: str, start: int) -> Iterator[StoredMessage | None]:
+        for offset in range(start, self._store.bounds(topic, 0)[1]):
+            yield self._store.message(topic, 0, offset)
+
+    def _now(self) -> tuple[int, int]:
+        return self.ledger.progress, self.ledger.op_progress
+
+    async def _keep(self, progress: tuple[int, int]) -> None:
+        for topic, offset in zip((HALF_TOPIC, OP_HALF_TOPIC), progress, strict=True):
+            if offset != (self._offsets.get(GROUP, topic, 0) or 0):
+                self._offsets.commit(GROUP, topic, 0, offset)
+
+    # Its end
+
+    def end(self, ask: EndTransactionHeader, now_ms: int) -> Stored | None:
+        """What END_TRANSACTION says; what was stored for it, None if its producer does not know."""
+        if ask.commit_or_rollback == _UNKNOWN:
+            return None
+        if ask.commit_or_rollback not in (_COMMIT, _ROLLBACK):
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"commitOrRollback is {ask.commit_or_rollback}, not 0, {_COMMIT} or {_ROLLBACK}",
+            )
+        message = self._prepared(ask)
+        offset = self.ledger.place(message.queue_offset)
+        if offset is None:
+            raise _wrong("The transaction was ended before")
+        if ask.commit_or_rollback == _ROLLBACK:
+            return self._closed(offset, now_ms)
+        place = real_queue(message.properties_text)
+        if place is None:
+            raise _wrong("The prepared message does not say where it belongs")
+        committed = copy_of(message, *place)
+        committed.sys_flag = message.sys_flag & _NOT_TRANSACTION | _COMMIT
+        committed.prepared_offset = ask.commit_log_offset
+        return self._closed(offset, now_ms, self._intake.put(committed, now_ms))
+
+    def _prepared(self, ask: EndTransactionHeader) -> StoredMessage:
+        """The half message that the request means, if all that it says of it is right."""
+        message = self._store.record(ask.commit_log_offset)
+        if message is None or message.topic != HALF_TOPIC:
+            raise _wrong(f"Find prepared transaction message failed, at {ask.commit_log_offset}")
+        _, group = take_property(message.properties_text, PRODUCER_GROUP)
+        if group != ask.producer_group:
+            raise _wrong(f"The producer group wrong, {ask.producer_group}")
+        if message.queue_offset != ask.tran_state_table_offset:
+            raise _wrong(f"The transaction state table offset wrong, {ask.tran_state_table_offset}")
+        return message
+
+    def _closed(self, offset: int, now_ms: int, copy: Stored | None = None) -> Stored:
+        """With an op that says so. If there is a copy, its end must not fail for want of one."""
+        try:
+            stored = self._put_op(offset, now_ms)
+        except Refused as error:
+            if copy is None:
+                raise
+            log.error("no op for half message %d, after a crash it comes again: %s", offset, error)
+            stored = copy
+        self.ledger.close(offset)
+        self._progress.moved(stored)
+        return stored
+
+    def _put_op(self, offset: int, now_ms: int) -> Stored:
+        op = NewMessage(
+            topic=OP_HALF_TOPIC,
+            queue_id=0,
+            body=str(offset).encode(),
+            properties_text=_DECIDED,
+            born_ms=now_ms,
+            born_host=self._identity.host,
+        )
+        stored = self._intake.put(op, now_ms)
+        self._topics.ensure(OP_HALF_TOPIC, 1)
+        self.ledger.op(offset)
+        return stored
+
+    # While it has none
+
+    def put_again(
+        self, offset: int, half: StoredMessage, now_ms: int, *, check_times: int | None
+    ) -> tuple[NewMessage, Stored]:
+        """The half message at the end of its queue; with how often it was asked about, if it is."""
+        text = half.properties_text
+        if check_times is not None:
+            text = put_property(text, TRANSACTION_CHECK_TIMES, str(check_times))
+        if number_in(text, PREPARED_QUEUE_OFFSET) is None:
+            text = put_property(text, PREPARED_QUEUE_OFFSET, str(offset))
+        again = copy_of(half, HALF_TOPIC, 0)
+        again.properties_text = text
+        stored = self._intake.put(again, now_ms)
+        self.ledger.move(offset, stored.queue_offset, is_told=check_times is not None)
+        self._progress.moved(stored)
+        return again, stored
+
+    def put_away(self, offset: int, half: StoredMessage, now_ms: int) -> None:
+        """Nobody will decide any more: it goes where people find it."""
+        stored = self._intake.put(copy_of(half, CHECKED_TOO_OFTEN_TOPIC, 0), now_ms)
+        self._topics.ensure(CHECKED_TOO_OFTEN_TOPIC, 1)
+        self._closed(offset, now_ms, stored)
+        log.error("half message %d of %s is put away", offset, real_queue(half.properties_text))
+
+    def give_up(self, offset: int) -> None:
+        """Its record is gone or damaged."""
+        log.error("half message %d cannot be read any more", offset)
+        self.ledger.close(offset)
+        self._progress.moved()
+
+    def resume(self, message_id: str, now_ms: int) -> Stored:
+        """Make a message that was put away a half message again, as if it were new."""
+        message = self._store.record(OffsetId.parse(message_id).physical_offset)
+        if message is None or message.topic != CHECKED_TOO_OFTEN_TOPIC:
+            raise _wrong(f"message {message_id} is none of {CHECKED_TOO_OFTEN_TOPIC}")
+        half = copy_of(message, HALF_TOPIC, 0)
+        text, _ = take_property(message.properties_text, PREPARED_QUEUE_OFFSET)
+        half.properties_text = put_property(text, TRANSACTION_CHECK_TIMES, "0")
+        stored = self._intake.put(half, now_ms)
+        self._topics.ensure(HALF_TOPIC, 1)
+        return stored
+
+
+def _named_by(op: StoredMessage | None) -> int:
+    """The half message that an op is about; -1 for none."""
+    if op is not None and op.body.isdigit():
+        return int(op.body)
+    log.error("op %s names no half message", op)
+    return -1
+
+
+def _wrong(reason: str) -> Refused:
+    return Refused(ResponseCode.SYSTEM_ERROR, reason)

@@ -1,0 +1,74 @@
+"""Locks of ordered consumption, beside a model: a queue never has two holders."""
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from cometmq.broker.queue_locks import EXPIRES_MS, QueueLocks
+from cometmq.protocol.bodies.queues import MessageQueue
+
+QUEUES = [MessageQueue("T", "broker-a", queue_id) for queue_id in range(3)]
+GROUPS = st.sampled_from(["G", "H"])
+CLIENTS = st.sampled_from(["a", "b", "c"])
+SOME = st.lists(st.sampled_from(QUEUES), max_size=4)
+
+
+class LocksBesideAModel(RuleBasedStateMachine):
+    """The model: group and queue to holder and when its hold ends."""
+
+    @initialize()
+    def begin(self):
+        self.locks, self.model, self.now_ms = QueueLocks(), {}, 1_000
+
+    @rule(group=GROUPS, client=CLIENTS, queues=SOME)
+    def lock(self, group, client, queues):
+        held = self.locks.lock(group, queues, client, self.now_ms)
+        wanted = []
+        for queue in queues:
+            holder, until_ms = self.model.get((group, queue), (client, 0))
+            if holder == client or until_ms <= self.now_ms:
+                self.model[group, queue] = client, self.now_ms + EXPIRES_MS
+                wanted.append(queue)
+        assert held == wanted
+
+    @rule(group=GROUPS, client=CLIENTS, queues=SOME)
+    def unlock(self, group, client, queues):
+        self.locks.unlock(group, queues, client)
+        for queue in queues:
+            if self.model.get((group, queue), ("", 0))[0] == client:
+                del self.model[group, queue]
+
+    @rule(ms=st.sampled_from([1, 20_000, EXPIRES_MS - 1, EXPIRES_MS, EXPIRES_MS + 1]))
+    def pass_time(self, ms):
+        self.now_ms += ms
+
+    @rule()
+    def forget_expired(self):
+        self.locks.forget_expired(self.now_ms)
+        self.model = {key: hold for key, hold in self.model.items() if hold[1] > self.now_ms}
+
+    @invariant()
+    def nothing_is_kept_that_is_not_in_the_model(self):
+        found = {
+            (group, queue): (hold.client_id, hold.until_ms)
+            for group, holds in self.locks._holds.items()
+            for queue, hold in holds.items()
+        }
+        assert found == self.model
+
+
+TestLocksBesideAModel = LocksBesideAModel.TestCase
+
+
+def test_a_gone_holder_is_followed_after_a_minute():
+    locks = QueueLocks()
+    assert locks.lock("G", QUEUES, "a", 0) == QUEUES
+    assert locks.lock("G", QUEUES, "b", EXPIRES_MS - 1) == []
+    assert locks.lock("G", QUEUES, "b", EXPIRES_MS) == QUEUES
+    assert locks.lock("G", QUEUES, "a", EXPIRES_MS + 1) == []
+
+
+def test_groups_that_are_gone_cost_nothing():
+    locks = QueueLocks()
+    locks.lock("G", QUEUES, "a", 0)
+    locks.forget_expired(EXPIRES_MS)
+    assert locks._holds == {}
