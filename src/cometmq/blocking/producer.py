@@ -1,0 +1,87 @@
+"""The producer for code that does not await."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from cometmq.blocking.asker import AskerFace
+from cometmq.blocking.face import posts, waits
+from cometmq.client import producer as awaited
+from cometmq.client.choice import choice_of
+from cometmq.client.config import ClientConfig, ProducerConfig
+from cometmq.client.message import Message, SendResult
+from cometmq.client.moments import Timeout
+from cometmq.client.queue_choice import Selector
+from cometmq.client.send_call import SendCall
+from cometmq.client.send_hooks import SendCheck, SendHook
+from cometmq.client.session import Session
+from cometmq.protocol.bodies.queues import MessageQueue
+
+P = TypeVar("P", bound=awaited.Producer)
+
+
+class ProducerFace(AskerFace[P]):
+    """Base of the faces of producers. Callbacks and hooks are called on the loop's thread.
+
+    They must not wait: all clients of the process run there. `send_soon` raises TooManyRequests
+    when very many sends have not even begun, and Closed in a forked child.
+    """
+
+    def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: object = None,
+        timeout: Timeout = None,
+    ) -> SendResult:
+        """`cometmq.Producer.send`, waited for."""
+        call = SendCall(self._core.singles, message, choice_of(queue, selector, key), timeout)
+        return self._loop.wait_for(call)
+
+    def send_batch_soon(
+        self,
+        messages: Iterable[Message],
+        callback: Callable[[list[SendResult] | Exception], object],
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: object = None,
+        timeout: Timeout = None,
+    ) -> None:
+        """`cometmq.Producer.send_batch_soon`; what iterates over the messages runs here."""
+        messages = list(messages)
+        self._loop.post(
+            lambda: self._core.send_batch_soon(
+                messages, callback, queue=queue, selector=selector, key=key, timeout=timeout
+            )
+        )
+
+    send_soon = posts(awaited.Producer.send_soon)
+    send_oneway = waits(awaited.Producer.send_oneway)
+    send_batch = waits(awaited.Producer.send_batch)
+    flush = waits(awaited.Producer.flush)
+    request = waits(awaited.Producer.request)
+    reply = waits(awaited.Producer.reply)
+
+    def add_hook(self, hook: SendHook) -> None:
+        """Have each try shown to it."""
+        self._core.add_hook(hook)
+
+    def add_check(self, check: SendCheck) -> None:
+        """Ask it before each try: what it raises forbids the send, and is raised to who sends."""
+        self._core.add_check(check)
+
+
+class Producer(ProducerFace[awaited.Producer]):
+    """`cometmq.Producer`, waited for."""
+
+    def __init__(
+        self,
+        group: str | ProducerConfig,
+        name_servers: str | Iterable[str] | None = None,
+        *,
+        client: ClientConfig | None = None,
+        session: Session | None = None,
+    ) -> None:
+        super().__init__(awaited.Producer(group, name_servers, client=client, session=session))

@@ -1,0 +1,30 @@
+"""The pull consumer for code that does not await."""
+
+from collections.abc import Iterable
+
+from cometmq.blocking.asker import AskerFace
+from cometmq.blocking.face import waits
+from cometmq.client.config import ClientConfig, PullConsumerConfig
+from cometmq.client.consumer import pull as awaited
+from cometmq.client.session import Session
+
+
+class PullConsumer(AskerFace[awaited.PullConsumer]):
+    """`cometmq.PullConsumer`, waited for."""
+
+    def __init__(
+        self,
+        group: str | PullConsumerConfig,
+        name_servers: str | Iterable[str] | None = None,
+        *,
+        client: ClientConfig | None = None,
+        session: Session | None = None,
+    ) -> None:
+        super().__init__(awaited.PullConsumer(group, name_servers, client=client, session=session))
+
+    fetch_queues = waits(awaited.PullConsumer.fetch_queues)
+    pull = waits(awaited.PullConsumer.pull)
+    pull_or_wait = waits(awaited.PullConsumer.pull_or_wait)
+    send_back = waits(awaited.PullConsumer.send_back)
+    committed = waits(awaited.PullConsumer.committed)
+    commit = waits(awaited.PullConsumer.commit)

@@ -1,0 +1,55 @@
+"""The push consumer for code that does not await."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from cometmq.blocking.face import Face, calls, waits
+from cometmq.client.config import ClientConfig, PushConsumerConfig
+from cometmq.client.consumer import push as awaited
+from cometmq.client.session import Session
+from cometmq.protocol.bodies.queues import MessageQueue
+from cometmq.protocol.filter.tags import ALL
+
+H = TypeVar("H", bound=Callable[..., object])
+
+
+class PushConsumer(Face[awaited.PushConsumer]):
+    """`cometmq.PushConsumer`, waited for. Its listener is a plain function, run in threads."""
+
+    def __init__(
+        self,
+        group: str | PushConsumerConfig,
+        name_servers: str | Iterable[str] | None = None,
+        *,
+        client: ClientConfig | None = None,
+        session: Session | None = None,
+    ) -> None:
+        super().__init__(awaited.PushConsumer(group, name_servers, client=client, session=session))
+
+    subscribe = calls(awaited.PushConsumer.subscribe)
+    unsubscribe = calls(awaited.PushConsumer.unsubscribe)
+    listen = calls(awaited.PushConsumer.listen)
+    add_hook = calls(awaited.PushConsumer.add_hook)
+    ready = waits(awaited.PushConsumer.ready)
+    suspend = calls(awaited.PushConsumer.suspend)
+    resume = calls(awaited.PushConsumer.resume)
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """Those of its topics that are ours just now, in order."""
+        return _queues(self)
+
+    def on(
+        self, topic: str, tags: str = ALL, *, sql: str | None = None, orderly: bool = False
+    ) -> Callable[[H], H]:
+        """`subscribe` and `listen` as a decorator; stack it on one function for several topics."""
+
+        def register(handler: H) -> H:
+            self.subscribe(topic, tags, sql=sql)
+            self.listen(handler, orderly=orderly)  # type: ignore[arg-type]
+            return handler
+
+        return register
+
+
+_queues = calls(lambda core: list(core.queues))

@@ -1,0 +1,1 @@
+"""What sends and receives messages: producers, consumers and their parts."""

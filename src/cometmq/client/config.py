@@ -1,0 +1,243 @@
+"""Settings of clients: frozen, checked when they are made, with Java's defaults.
+
+A time is given as a `timedelta` or a number of milliseconds, and read in milliseconds. Names are
+Java's in our spelling, with the unit last.
+"""
+
+# A field that checks itself is a descriptor, and stands where a default would.
+# ruff: noqa: RUF009
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from ssl import SSLContext
+from types import MappingProxyType
+from typing import Self
+
+from cometmq.client.consumer.allocate import Allocation, Averagely
+from cometmq.client.consumer.flow_limits import FlowLimits
+from cometmq.client.fields import Addresses, Milliseconds, Whole, check_address
+from cometmq.errors import BadName, BadSetting
+from cometmq.local_address import local_ip
+from cometmq.protocol.bodies.heartbeat import ConsumeFrom, MessageModel
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.flags import MessageFlag
+from cometmq.protocol.limits import FRAME_SIZE_MAX, MESSAGE_SIZE_MAX
+from cometmq.protocol.names import DEFAULT_TOPIC, check_group
+
+DEFAULT_INSTANCE = "DEFAULT"
+_TIMESTAMP = "%Y%m%d%H%M%S"  # local time, as Java's consumeTimestamp
+_AVERAGELY = Averagely()
+_RESERVED_GROUPS = frozenset({"DEFAULT_PRODUCER", "DEFAULT_CONSUMER"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientConfig:
+    """What producers and consumers share."""
+
+    name_servers: Addresses = Addresses()  # `host:port`s; of the environment, if none are given
+    client_ip: str = field(default_factory=local_ip)
+    instance_name: str = DEFAULT_INSTANCE
+    namespace: str = ""
+    unit_name: str = ""
+    unit_mode: bool = False
+    vip_channel_enabled: bool = False
+    use_tls: bool = False
+    tls_context: SSLContext | None = None  # your own; else the system's authorities are trusted
+    access_key: str = ""  # with both, every request is signed
+    secret_key: str = field(default="", repr=False)
+    security_token: str = field(default="", repr=False)
+    enable_stream_request_type: bool = False
+    poll_name_server_interval_ms: Milliseconds = Milliseconds(30_000, 10)
+    heartbeat_broker_interval_ms: Milliseconds = Milliseconds(30_000, 10)
+    persist_consumer_offset_interval_ms: Milliseconds = Milliseconds(5_000, 10)
+    pull_delay_when_exception_ms: Milliseconds = Milliseconds(1_000)
+    api_timeout_ms: Milliseconds = Milliseconds(3_000, 1)
+    # Where a broker really is, by the address that it tells: for brokers behind NAT or Docker.
+    address_map: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "address_map", MappingProxyType(dict(self.address_map)))
+        for address in (*self.address_map, *self.address_map.values()):
+            check_address(address)
+        if bool(self.access_key) != bool(self.secret_key):
+            raise BadSetting("access_key and secret_key belong together: give both, or none")
+        for name in ("client_ip", "instance_name"):
+            if not getattr(self, name).strip():
+                raise BadSetting(f"{name} is empty")
+
+    @property
+    def client_id(self) -> str:
+        """Who a client is to its brokers: `ip@instance`, and what Java adds to it."""
+        parts = [self.client_ip, self.instance_name]
+        if self.unit_name.strip():
+            parts.append(self.unit_name)
+        if self.enable_stream_request_type:
+            parts.append("STREAM")
+        return "@".join(parts)
+
+    def with_own_instance(self, pid: int, nanoseconds: int) -> Self:
+        """An instance name of this process and moment, if none was chosen.
+
+        Two clients of one id would be one to a broker, and share queues that each should have.
+        Broadcasting consumers keep the name they have: their offsets are filed under it.
+        """
+        if self.instance_name != DEFAULT_INSTANCE:
+            return self
+        return replace(self, instance_name=f"{pid}#{nanoseconds}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerConfig:
+    """How a producer sends."""
+
+    group: str
+    create_topic_key: str = DEFAULT_TOPIC  # whose settings a topic gets that is not there yet
+    default_topic_queue_nums: Whole = Whole(4, 1, 65_535)
+    send_timeout_ms: Milliseconds = Milliseconds(3_000, 1)
+    compress_over: Whole = Whole(4096)  # bytes of body
+    compression: MessageFlag = MessageFlag.ZLIB
+    compress_level: Whole = Whole(5, 0, 9)
+    retries: Whole = Whole(2, 0, 100)  # of a send that is waited for, at another broker
+    async_retries: Whole = Whole(2, 0, 100)  # of one that is not
+    retry_another_broker_when_not_stored: bool = False
+    retry_response_codes: frozenset[int] = frozenset(
+        {
+            ResponseCode.TOPIC_NOT_EXIST,
+            ResponseCode.SERVICE_NOT_AVAILABLE,
+            ResponseCode.SYSTEM_ERROR,
+            ResponseCode.NO_PERMISSION,
+            ResponseCode.NO_BUYER_ID,
+            ResponseCode.NOT_IN_CURRENT_UNIT,
+        }
+    )
+    message_size_max: Whole = Whole(MESSAGE_SIZE_MAX, 1, FRAME_SIZE_MAX)
+    send_latency_fault_enable: bool = False  # leave slow brokers out for a while
+    check_request_hold_max: Whole = Whole(2000, 1)  # transaction checks that wait for an answer
+
+    def __post_init__(self) -> None:
+        _check_group(self.group)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerConfig:
+    """What push and pull consumers share."""
+
+    group: str
+    message_model: MessageModel = MessageModel.CLUSTERING
+    consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET  # where a new group begins
+    consume_timestamp: datetime | None = None  # for ConsumeFrom.TIMESTAMP; None is 30 min ago
+    allocation: Allocation = _AVERAGELY
+    unit_mode: bool = False
+    pull_threshold_for_queue: Whole = Whole(1000, 1, 65_535)
+    pull_threshold_size_for_queue_mib: Whole = Whole(100, 1, 1024)
+    offset_folder: Path | None = None  # of a broadcasting consumer; None is ~/.rocketmq_offsets
+
+    def __post_init__(self) -> None:
+        _check_group(self.group)
+
+    def start_ms(self, now_ms: int) -> int:
+        """From when a group reads that begins at a time."""
+        if self.consume_timestamp is None:
+            return now_ms - 30 * 60 * 1000
+        return int(self.consume_timestamp.timestamp() * 1000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushConsumerConfig(ConsumerConfig):
+    """How a push consumer pulls and runs its listener."""
+
+    consume_threads: Whole = Whole(20, 1, 1000)
+    consume_concurrently_max_span: Whole = Whole(2000, 1, 65_535)
+    pull_threshold_for_topic: Whole = Whole(-1, -1, 6_553_500)  # -1: none
+    pull_threshold_size_for_topic_mib: Whole = Whole(-1, -1, 102_400)
+    pull_interval_ms: Milliseconds = Milliseconds(0, 0, 65_535)
+    consume_message_batch_max_size: Whole = Whole(1, 1, 1024)
+    pull_batch_size: Whole = Whole(32, 1, 1024)
+    post_subscription_when_pull: bool = False
+    max_reconsume_times: Whole = Whole(-1, -1)  # -1: 16 where messages run side by side, else any
+    suspend_current_queue_ms: Milliseconds = Milliseconds(1_000, 10, 30_000)
+    consume_timeout_ms: Milliseconds = Milliseconds(15 * 60_000, 1)
+    await_termination_when_shutdown_ms: Milliseconds = Milliseconds(0)
+
+    def flow_limits(self, queues: int, *, orderly: bool = False) -> FlowLimits:
+        """For one of so many queues of a topic that this consumer has."""
+        size_mib = self.pull_threshold_size_for_topic_mib
+        limits = FlowLimits(
+            messages=self.pull_threshold_for_queue,
+            size=self.pull_threshold_size_for_queue_mib << 20,
+            span=None if orderly else self.consume_concurrently_max_span,
+        )
+        return limits.shared(
+            queues,
+            messages=self.pull_threshold_for_topic,
+            size=-1 if size_mib < 0 else size_mib << 20,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullConsumerConfig(ConsumerConfig):
+    """How long the pulls of a pull consumer may take."""
+
+    broker_suspend_max_ms: Milliseconds = Milliseconds(20_000, 1)
+    consumer_timeout_when_suspend_ms: Milliseconds = Milliseconds(30_000, 1)
+    consumer_pull_timeout_ms: Milliseconds = Milliseconds(10_000, 1)
+
+    def __post_init__(self) -> None:
+        ConsumerConfig.__post_init__(self)
+        _check_suspend(self.broker_suspend_max_ms, self.consumer_timeout_when_suspend_ms)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LitePullConsumerConfig(ConsumerConfig):
+    """How a lite pull consumer pulls ahead of its reader."""
+
+    broker_suspend_max_ms: Milliseconds = Milliseconds(20_000, 1)
+    consumer_timeout_when_suspend_ms: Milliseconds = Milliseconds(30_000, 1)
+    consumer_pull_timeout_ms: Milliseconds = Milliseconds(10_000, 1)
+    auto_commit: bool = True
+    auto_commit_interval_ms: Milliseconds = Milliseconds(5_000, 1_000)
+    pull_batch_size: Whole = Whole(10, 1, 1024)
+    pull_threshold_for_all: Whole = Whole(10_000, 1)
+    consume_max_span: Whole = Whole(2000, 1, 65_535)
+    poll_timeout_ms: Milliseconds = Milliseconds(5_000)
+    topic_metadata_check_interval_ms: Milliseconds = Milliseconds(30_000, 10)
+
+    def __post_init__(self) -> None:
+        ConsumerConfig.__post_init__(self)
+        _check_suspend(self.broker_suspend_max_ms, self.consumer_timeout_when_suspend_ms)
+
+    @property
+    def flow_limits(self) -> FlowLimits:
+        """For each queue."""
+        return FlowLimits(
+            messages=self.pull_threshold_for_queue,
+            size=self.pull_threshold_size_for_queue_mib << 20,
+            span=self.consume_max_span,
+        )
+
+
+def _check_suspend(suspend_ms: int, timeout_ms: int) -> None:
+    if timeout_ms < suspend_ms:
+        raise BadSetting(
+            f"consumer_timeout_when_suspend_ms is {timeout_ms}:"
+            f" it must be at least broker_suspend_max_ms, {suspend_ms}"
+        )
+
+
+def parse_timestamp(text: str) -> datetime:
+    """A `consumeTimestamp` of Java: yyyyMMddHHmmss, local time."""
+    try:
+        return datetime.strptime(text, _TIMESTAMP).astimezone()
+    except ValueError as error:
+        raise BadSetting(f"{text!r} is no time such as 20260131235959") from error
+
+
+def _check_group(group: str) -> None:
+    try:
+        check_group(group)
+    except BadName as error:
+        raise BadSetting(str(error)) from error
+    if group in _RESERVED_GROUPS:
+        raise BadSetting(f"group {group} is Java's word for none: choose a name of your own")

@@ -1,0 +1,208 @@
+"""Which member of a group gets which queues of a topic.
+
+Every member computes it for itself, so ours must give the very answers of a Java member. Queues
+and client ids are given in Java's order of texts: `queues_in_order`, `clients_in_order`. A client
+that is no member, as for a moment after it has joined, gets nothing.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import md5
+from typing import Protocol, TypeVar
+
+from cometmq.errors import BadSetting
+from cometmq.protocol.bodies.queues import MessageQueue
+
+VIRTUAL_NODES = 10  # of a client on the ring
+ROOM_SEPARATOR = "@"  # in a broker's name, after its machine room
+
+Queues = Sequence[MessageQueue]
+T = TypeVar("T")
+
+
+class Allocation(Protocol):
+    """A strategy. All members of a group must use the same one."""
+
+    @property
+    def name(self) -> str:
+        """As Java calls it."""
+
+    def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
+        """The queues of this client; there is at least one queue and one client."""
+
+
+def clients_in_order(client_ids: Iterable[str]) -> list[str]:
+    """As Java sorts texts."""
+    return sorted(client_ids, key=_utf16)
+
+
+def queues_in_order(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+    """As Java sorts queues."""
+    return sorted(
+        queues, key=lambda queue: (_utf16(queue.topic), _utf16(queue.broker_name), queue.queue_id)
+    )
+
+
+def _utf16(text: str) -> bytes:
+    """Java compares texts by their UTF-16 units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class Averagely:
+    """A stretch of neighbours each; the first clients have one more, if it does not divide."""
+
+    name = "AVG"
+
+    def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
+        """The stretch of this client."""
+        rank = _rank(client_id, queues, client_ids)
+        if rank is None:
+            return []
+        share, over = divmod(len(queues), len(client_ids))
+        start = rank * share + min(rank, over)
+        return queues[start : start + share + (rank < over)]
+
+
+@dataclass(frozen=True, slots=True)
+class AveragelyByCircle:
+    """Queues are dealt one by one, like cards."""
+
+    name = "AVG_BY_CIRCLE"
+
+    def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
+        """Every n-th."""
+        rank = _rank(client_id, queues, client_ids)
+        return [] if rank is None else queues[rank :: len(client_ids)]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsistentHash:
+    """Clients are points on a ring; a queue belongs to the next point from its own place on.
+
+    When a client comes or goes, only its own queues change hands.
+    """
+
+    virtual_nodes: int = VIRTUAL_NODES
+    name = "CONSISTENT_HASH"
+
+    def __post_init__(self) -> None:
+        if self.virtual_nodes < 1:
+            raise BadSetting(f"virtual_nodes is {self.virtual_nodes}: a client needs at least 1")
+
+    def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
+        """Those whose next point is of this client."""
+        if _rank(client_id, queues, client_ids) is None:
+            return []
+        owners = self._ring(client_ids)
+        points = sorted(owners)
+        mine = []
+        for queue in queues:
+            at = bisect_left(points, _point(_java_text(queue)))
+            if owners[points[at % len(points)]] == client_id:
+                mine.append(queue)
+        return mine
+
+    def _ring(self, client_ids: Sequence[str]) -> dict[int, str]:
+        """Owner of each point. Of two at the same place the later one stays."""
+        ring: dict[int, str] = {}
+        points_of: dict[str, int] = {}
+        for client_id in client_ids:
+            first = points_of.get(client_id, 0)  # not 0 for a client that is listed twice
+            for index in range(first, first + self.virtual_nodes):
+                ring[_point(f"{client_id}-{index}")] = client_id
+            points_of[client_id] = first + self.virtual_nodes
+        return ring
+
+
+@dataclass(frozen=True, slots=True)
+class ByConfig:
+    """The queues that somebody chose, whoever else is there."""
+
+    queues: tuple[MessageQueue, ...]
+    name = "CONFIG"
+
+    def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
+        """Always the same."""
+        return self.queues
+
+
+@dataclass(frozen=True, slots=True)
+class ByMachineRoom:
+    """Only queues of brokers in these rooms: a broker is called `room@name` then."""
+
+    rooms: frozenset[str]
+    name = "MACHINE_ROOM"
+
+    def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
+        """A stretch of equal length for each, then one more for the first clients."""
+        rank = _rank(client_id, queues, client_ids)
+        if rank is None:
+            return []
+        near = [queue for queue in queues if room_of_broker(queue) in self.rooms]
+        share, over = divmod(len(near), len(client_ids))
+        mine = near[rank * share : (rank + 1) * share]
+        if rank < over:
+            mine.append(near[share * len(client_ids) + rank])
+        return mine
+
+
+@dataclass(frozen=True, slots=True)
+class MachineRoomNearby:
+    """Queues of a room are shared by the clients of that room; of a room without any, by all."""
+
+    inner: Allocation
+    room_of_queue: Callable[[MessageQueue], str]
+    room_of_client: Callable[[str], str]
+
+    @property
+    def name(self) -> str:
+        """With the name of the strategy inside."""
+        return f"MACHINE_ROOM_NEARBY-{self.inner.name}"
+
+    def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
+        """Of our room first, then of the lonely rooms in order of their names."""
+        if _rank(client_id, queues, client_ids) is None:
+            return []
+        queues_in = _by_room(queues, self.room_of_queue)
+        clients_in = _by_room(client_ids, self.room_of_client)
+        room = self.room_of_client(client_id)
+        mine: list[MessageQueue] = []
+        if room in queues_in:
+            mine += self.inner.allocate(client_id, queues_in[room], clients_in[room])
+        for lonely in sorted(queues_in.keys() - clients_in.keys(), key=_utf16):
+            mine += self.inner.allocate(client_id, queues_in[lonely], client_ids)
+        return mine
+
+
+def room_of_broker(queue: MessageQueue) -> str | None:
+    """The part before the only @ of its broker's name; None if there is no such part."""
+    room, separator, rest = queue.broker_name.rstrip(ROOM_SEPARATOR).partition(ROOM_SEPARATOR)
+    return room if separator and ROOM_SEPARATOR not in rest else None
+
+
+def _rank(client_id: str, queues: Queues, client_ids: Sequence[str]) -> int | None:
+    assert client_id and queues and client_ids, "nothing to share, or nobody to share it"
+    return client_ids.index(client_id) if client_id in client_ids else None
+
+
+def _by_room(members: Iterable[T], room_of: Callable[[T], str]) -> dict[str, list[T]]:
+    found: dict[str, list[T]] = {}
+    for member in members:
+        room = room_of(member)
+        if not room:
+            raise BadSetting(f"no machine room is known for {member}: give it one")
+        found.setdefault(room, []).append(member)
+    return found
+
+
+def _point(text: str) -> int:
+    """The first four bytes of the MD5."""
+    return int.from_bytes(md5(text.encode(), usedforsecurity=False).digest()[:4])
+
+
+def _java_text(queue: MessageQueue) -> str:
+    """`toString` of Java's class: it is what is hashed."""
+    place = f"topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}"
+    return f"MessageQueue [{place}]"

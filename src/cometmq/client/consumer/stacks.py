@@ -1,0 +1,32 @@
+"""Where everything waits in this process, as an operator is shown it."""
+
+import asyncio
+import inspect
+import sys
+import threading
+import traceback
+
+
+def task_stacks() -> str:
+    """Where each task of the loop waits."""
+    return "\n".join(
+        f"{task.get_name()}\n{_stack(task.get_coro())}" for task in asyncio.all_tasks()
+    )
+
+
+def thread_stacks() -> str:
+    """Where each thread is."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    return "".join(
+        f"{names.get(ident, ident)}\n{''.join(traceback.format_stack(frame))}\n"
+        for ident, frame in sys._current_frames().items()  # noqa: SLF001 - there is no other way
+    )
+
+
+def _stack(waits: object) -> str:
+    """From the outermost coroutine to what it waits for in the end."""
+    lines = []
+    while inspect.iscoroutine(waits) and waits.cr_frame is not None:
+        lines.append(f"    {waits.__qualname__} at line {waits.cr_frame.f_lineno}")
+        waits = waits.cr_await
+    return "\n".join(lines)

@@ -1,0 +1,40 @@
+"""Questions to the name servers: any one of them will do."""
+
+from collections.abc import Sequence
+from random import Random
+
+from cometmq.errors import BadSetting, TimedOut, TooManyRequests, Unreachable
+from cometmq.protocol.command import Command
+from cometmq.protocol.headers.base import Header
+from cometmq.remoting.pool import Pool
+
+
+class NameServers:
+    """Asks one of them, always the same while it answers, then the next."""
+
+    def __init__(
+        self, pool: Pool, addresses: Sequence[str], timeout_ms: int, chance: Random
+    ) -> None:
+        if not addresses:
+            raise BadSetting("no name server: give name_servers, or set NAMESRV_ADDR")
+        self._pool = pool
+        self._timeout_ms = timeout_ms
+        self.addresses = list(addresses)
+        chance.shuffle(self.addresses)  # so that clients share them out
+
+    async def ask(self, code: int, header: Header | None = None, body: bytes = b"") -> Command:
+        """The response of the first that gives one; Unreachable if none does."""
+        failures = []
+        for address in list(self.addresses):
+            try:
+                return await self._pool.invoke(
+                    address, code, header, body, timeout_ms=self._timeout_ms
+                )
+            except (Unreachable, TimedOut, TooManyRequests) as error:
+                failures.append(str(error))
+                self._put_last(address)
+        raise Unreachable(f"no name server answers ({'; '.join(failures)}): is the address right?")
+
+    def _put_last(self, address: str) -> None:
+        if self.addresses[0] == address:  # else another call has seen it fail
+            self.addresses.append(self.addresses.pop(0))

@@ -1,0 +1,95 @@
+"""DefaultLitePullConsumer."""
+
+from collections.abc import Iterable
+
+from cometmq.blocking.lite_pull import LitePullConsumer
+from cometmq.client.config import LitePullConsumerConfig
+from cometmq.compat.messages import MessageExt
+from cometmq.compat.push import MessageSelector
+from cometmq.compat.settings import JavaSettings
+from cometmq.errors import Closed
+from cometmq.protocol.bodies.queues import MessageQueue
+
+
+class DefaultLitePullConsumer(JavaSettings):
+    """A lite pull consumer; `setX` for every setting X of RocketMQ's, before `start`."""
+
+    _config_class = LitePullConsumerConfig
+
+    def __init__(self, group: str, namespace: str = "") -> None:
+        super().__init__(group, namespace)
+        self._face: LitePullConsumer | None = None
+        self._wanted: dict[str, MessageSelector] = {}
+
+    def subscribe(self, topic: str, expression: str | MessageSelector = "*") -> None:
+        """Share its queues with the group."""
+        if not isinstance(expression, MessageSelector):
+            expression = MessageSelector(tags=expression)
+        self._wanted[topic] = expression
+        if self._face is not None:
+            self._face.subscribe(topic, expression.tags, sql=expression.sql)
+
+    def start(self) -> None:
+        """Join the group."""
+        self._check_not_started()
+        client, config = self._configs()
+        face = LitePullConsumer(config, client=client)
+        with self._beginning(face):
+            for topic, wanted in self._wanted.items():
+                face.subscribe(topic, wanted.tags, sql=wanted.sql)
+        self._face = face
+
+    def poll(self, timeout_ms: int | None = None) -> list[MessageExt]:
+        """The next messages; none after the timeout."""
+        return [MessageExt(each) for each in self._running.poll(timeout_ms)]
+
+    def assign(self, queues: Iterable[MessageQueue]) -> None:
+        """Read these and no others."""
+        self._running.assign(queues)
+
+    def fetchMessageQueues(self, topic: str) -> list[MessageQueue]:
+        """Those that can be read."""
+        return self._running.fetch_queues(topic)
+
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on from there."""
+        self._running.seek(queue, offset)
+
+    def seekToBegin(self, queue: MessageQueue) -> None:
+        """Go on from the oldest message."""
+        self._running.seek_to_begin(queue)
+
+    def seekToEnd(self, queue: MessageQueue) -> None:
+        """Go on with the next message that is sent."""
+        self._running.seek_to_end(queue)
+
+    def pause(self, queues: Iterable[MessageQueue]) -> None:
+        """Return nothing of these."""
+        self._running.pause(queues)
+
+    def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """Undo a pause."""
+        self._running.resume(queues)
+
+    def offsetForTimestamp(self, queue: MessageQueue, time_ms: int) -> int:
+        """Of the first message that was stored then or later."""
+        return self._running.offset_for_timestamp(queue, time_ms)
+
+    def committed(self, queue: MessageQueue) -> int | None:
+        """What the group has committed."""
+        return self._running.committed(queue)
+
+    def commitSync(self) -> None:
+        """All that was polled is consumed."""
+        self._running.commit()
+
+    def shutdown(self) -> None:
+        """Leave the group."""
+        if self._face is not None:
+            self._face.close()
+
+    @property
+    def _running(self) -> LitePullConsumer:
+        if self._face is None:
+            raise Closed("the consumer is not started: call start()")
+        return self._face

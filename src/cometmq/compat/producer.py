@@ -1,0 +1,169 @@
+"""DefaultMQProducer."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cometmq.blocking.producer import Producer, ProducerFace
+from cometmq.client import message as ours
+from cometmq.client.config import ClientConfig, ProducerConfig
+from cometmq.compat.messages import Message, MessageExt, SendResult
+from cometmq.compat.settings import JavaSettings
+from cometmq.errors import Closed
+from cometmq.protocol.bodies.queues import MessageQueue
+
+
+class SendCallback:
+    """Told what became of a send, on a thread of the client's."""
+
+    def onSuccess(self, result: SendResult) -> None:
+        """A broker has it."""
+
+    def onException(self, error: Exception) -> None:
+        """No broker is known to have it; after a lost answer, one may."""
+
+
+class MessageQueueSelector(ABC):
+    """Chooses the queue of a message; a function of the same three serves as well."""
+
+    @abstractmethod
+    def select(self, queues: Sequence[MessageQueue], message: Any, arg: Any) -> MessageQueue:
+        """The one to send to."""
+
+
+Select = MessageQueueSelector | Callable[[Sequence[MessageQueue], Any, Any], MessageQueue]
+
+
+class DefaultMQProducer(JavaSettings):
+    """A producer; `setX` for every setting X of RocketMQ's, before `start`."""
+
+    _config_class = ProducerConfig
+
+    def __init__(self, group: str, namespace: str = "") -> None:
+        super().__init__(group, namespace)
+        self._face: ProducerFace[Any] | None = None
+
+    def start(self) -> None:
+        """Begin, once only; one that fails may be called again."""
+        self._check_not_started()
+        face = self._made(*self._configs())
+        with self._beginning(face):
+            pass
+        self._face = face
+
+    def _made(self, client: ClientConfig, config: ProducerConfig) -> ProducerFace[Any]:
+        return Producer(config, client=client)
+
+    def shutdown(self) -> None:
+        """End what is begun, and leave."""
+        if self._face is not None:
+            self._face.close()
+
+    def send(self, messages: Message | Sequence[Message], *rest: Any) -> SendResult | None:
+        """`send(message, [queue | selector, arg] [, callback] [, timeout_ms])`, as there.
+
+        A list of messages is a batch, to a queue or to any. With a callback it returns at once,
+        and nothing.
+        """
+        how = _How(rest)
+        if not isinstance(messages, Message):
+            return self._send_batch([each.as_sent() for each in messages], how)
+        message = messages.as_sent()
+        if how.callback is not None:
+            self._running.send_soon(message, _told(how.callback), **how.where(messages))
+            return None
+        return SendResult(self._running.send(message, **how.where(messages)))
+
+    def _send_batch(self, batch: list[ours.Message], how: "_How") -> SendResult | None:
+        if how.selector is not None:
+            raise TypeError("a batch takes a queue, a callback and a timeout, but no selector")
+        where: dict[str, Any] = {"queue": how.queue, "timeout": how.timeout}
+        if how.callback is None:
+            return SendResult(self._running.send_batch(batch, **where)[-1])
+        tell = _told(how.callback)
+
+        def tell_last(outcome: list[ours.SendResult] | Exception) -> None:
+            tell(outcome if isinstance(outcome, Exception) else outcome[-1])
+
+        self._running.send_batch_soon(batch, tell_last, **where)
+        return None
+
+    def sendOneway(self, message: Message, *rest: Any) -> None:
+        """`sendOneway(message, [queue | selector, arg])`."""
+        self._running.send_oneway(message.as_sent(), **_How(rest).where(message))
+
+    def request(self, message: Message, timeout_ms: int) -> MessageExt:
+        """The reply of a consumer."""
+        return MessageExt(self._running.request(message.as_sent(), timeout=timeout_ms))
+
+    def createTopic(self, key: str, topic: str, queues: int) -> None:
+        """On all brokers that serve the topic `key`."""
+        self._running.create_topic(topic, queues, like=key)
+
+    def fetchPublishMessageQueues(self, topic: str) -> list[MessageQueue]:
+        """Those that can be written to."""
+        return self._running.fetch_publish_queues(topic)
+
+    def viewMessage(self, offset_id: str) -> MessageExt:
+        """The message at a place."""
+        return MessageExt(self._running.view_message(offset_id))
+
+    def maxOffset(self, queue: MessageQueue) -> int:
+        """Of the next message."""
+        return self._running.max_offset(queue)
+
+    def minOffset(self, queue: MessageQueue) -> int:
+        """Of the oldest message."""
+        return self._running.min_offset(queue)
+
+    @property
+    def _running(self) -> ProducerFace[Any]:
+        if self._face is None:
+            raise Closed("the producer is not started: call start()")
+        return self._face
+
+
+class _How:
+    """The optional arguments of a send, told apart by their kinds."""
+
+    def __init__(self, rest: Sequence[Any]) -> None:
+        self.queue: MessageQueue | None = None
+        self.selector: Select | None = None
+        self.arg: Any = None
+        self.callback: SendCallback | None = None
+        self.timeout: int | None = None
+        given = list(rest)
+        while given:
+            one = given.pop(0)
+            if isinstance(one, MessageQueue):
+                self.queue = one
+            elif isinstance(one, SendCallback):
+                self.callback = one
+            elif isinstance(one, MessageQueueSelector) or callable(one):
+                if not given:
+                    raise TypeError("a selector is followed by its argument")
+                self.selector, self.arg = one, given.pop(0)
+            elif isinstance(one, int):
+                self.timeout = one
+            else:
+                raise TypeError(f"a send takes no {type(one).__name__}: {one!r}")
+
+    def where(self, message: Message) -> dict[str, Any]:
+        """For our producers; a selector is shown the message as its program made it."""
+        select = self.selector
+        if select is not None:
+            choose = select.select if isinstance(select, MessageQueueSelector) else select
+            arg = self.arg
+            return {"selector": lambda queues, _, key: choose(queues, message, arg),
+                    "timeout": self.timeout}  # fmt: skip
+        return {"queue": self.queue, "timeout": self.timeout}
+
+
+def _told(callback: SendCallback) -> Callable[[ours.SendResult | Exception], object]:
+    def tell(outcome: ours.SendResult | Exception) -> None:
+        if isinstance(outcome, Exception):
+            callback.onException(outcome)
+        else:
+            callback.onSuccess(SendResult(outcome))
+
+    return tell

@@ -1,0 +1,205 @@
+"""DefaultMQPushConsumer and its listeners."""
+
+import logging
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from cometmq.blocking.push import PushConsumer
+from cometmq.client.config import PushConsumerConfig
+from cometmq.client.consumer.outcomes import Ack, Commit, Outcome, Retry, Rollback, Suspend
+from cometmq.client.message import ReceivedMessage
+from cometmq.compat.messages import MessageExt
+from cometmq.compat.settings import JavaSettings
+from cometmq.errors import BadSetting
+
+log = logging.getLogger(__name__)
+
+
+class ConsumeConcurrentlyStatus(Enum):
+    """What a concurrent listener says."""
+
+    CONSUME_SUCCESS = "CONSUME_SUCCESS"
+    RECONSUME_LATER = "RECONSUME_LATER"
+
+
+class ConsumeOrderlyStatus(Enum):
+    """What an orderly listener says."""
+
+    SUCCESS = "SUCCESS"
+    SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+
+
+class ConsumeConcurrentlyContext:
+    """What a listener may say beside its status."""
+
+    def __init__(self, message: ReceivedMessage) -> None:
+        self.messageQueue = message.queue
+        self.ackIndex: int | None = None
+        self.delayLevelWhenNextConsume = 0
+
+    def setAckIndex(self, index: int) -> None:
+        """The last message of the list that is consumed."""
+        self.ackIndex = index
+
+    def setDelayLevelWhenNextConsume(self, level: int) -> None:
+        """When the rest comes again; -1 makes them dead letters."""
+        self.delayLevelWhenNextConsume = level
+
+
+class ConsumeOrderlyContext:
+    """What a listener may say beside its status."""
+
+    def __init__(self, message: ReceivedMessage) -> None:
+        self.messageQueue = message.queue
+        self.autoCommit = True
+        self.suspendCurrentQueueTimeMillis: int | None = None
+
+    def setAutoCommit(self, auto_commit: bool) -> None:
+        """Off: messages are consumed once the listener says COMMIT."""
+        self.autoCommit = auto_commit
+
+    def setSuspendCurrentQueueTimeMillis(self, ms: int) -> None:
+        """How long the queue waits before its messages come again."""
+        self.suspendCurrentQueueTimeMillis = ms
+
+
+class _Listener:
+    def __init__(self, consume: Callable[[list[MessageExt], Any], Any] | None = None) -> None:
+        if consume is None and type(self).consumeMessage is _Listener.consumeMessage:
+            raise BadSetting("override consumeMessage, or give a function")
+        self._consume = consume
+
+    def consumeMessage(self, messages: list[MessageExt], context: Any) -> Any:
+        """Say what becomes of them."""
+        assert self._consume is not None, "or it is overridden"
+        return self._consume(messages, context)
+
+
+class MessageListenerConcurrently(_Listener):
+    """Subclass it, or give it a function."""
+
+
+class MessageListenerOrderly(_Listener):
+    """Subclass it, or give it a function."""
+
+
+class MessageSelector:
+    """An expression, and its kind."""
+
+    def __init__(self, *, tags: str = "*", sql: str | None = None) -> None:
+        self.tags = tags
+        self.sql = sql
+
+    @classmethod
+    def bySql(cls, sql: str) -> "MessageSelector":
+        """By properties."""
+        return cls(sql=sql)
+
+    @classmethod
+    def byTag(cls, tags: str) -> "MessageSelector":
+        """By tags."""
+        return cls(tags=tags)
+
+
+class DefaultMQPushConsumer(JavaSettings):
+    """A push consumer; `setX` for every setting X of RocketMQ's, before `start`."""
+
+    _config_class = PushConsumerConfig
+
+    def __init__(self, group: str, namespace: str = "") -> None:
+        super().__init__(group, namespace)
+        self._face: PushConsumer | None = None
+        self._wanted: dict[str, MessageSelector] = {}
+        self._listener: _Listener | None = None
+
+    def subscribe(self, topic: str, expression: str | MessageSelector = "*") -> None:
+        """Want messages of a topic."""
+        if not isinstance(expression, MessageSelector):
+            expression = MessageSelector(tags=expression)
+        self._wanted[topic] = expression
+        if self._face is not None:
+            self._face.subscribe(topic, expression.tags, sql=expression.sql)
+
+    def unsubscribe(self, topic: str) -> None:
+        """Want nothing of a topic any more."""
+        self._wanted.pop(topic, None)
+        if self._face is not None:
+            self._face.unsubscribe(topic)
+
+    def registerMessageListener(
+        self, listener: _Listener | Callable[[list[MessageExt], Any], Any]
+    ) -> None:
+        """Before `start`. A plain function is a concurrent listener."""
+        self._listener = (
+            listener if isinstance(listener, _Listener) else MessageListenerConcurrently(listener)
+        )
+
+    def start(self) -> None:
+        """Join the group."""
+        self._check_not_started()
+        listener = self._listener
+        if listener is None:
+            raise BadSetting("a push consumer needs registerMessageListener")
+        client, config = self._configs()
+        face = PushConsumer(config, client=client)
+        is_list = config.consume_message_batch_max_size > 1
+        with self._beginning(face):
+            for topic, wanted in self._wanted.items():
+                face.subscribe(topic, wanted.tags, sql=wanted.sql)
+            if isinstance(listener, MessageListenerOrderly):
+                # Whether it commits by itself a listener says each time, so here it always does.
+                face.listen(_orderly(listener, is_list), orderly=True, manual_commit=True)
+            else:
+                face.listen(_concurrent(listener, is_list))
+        self._face = face
+
+    def suspend(self) -> None:
+        """Pull no more."""
+        if self._face is not None:
+            self._face.suspend()
+
+    def resume(self) -> None:
+        """Pull again."""
+        if self._face is not None:
+            self._face.resume()
+
+    def shutdown(self) -> None:
+        """Leave the group."""
+        if self._face is not None:
+            self._face.close()
+
+
+def _concurrent(listener: _Listener, is_list: bool) -> Callable[[Any], Outcome]:
+    def handle(given: Any) -> Outcome:
+        messages: list[ReceivedMessage] = given if is_list else [given]
+        context = ConsumeConcurrentlyContext(messages[0])
+        status = listener.consumeMessage([MessageExt(each) for each in messages], context)
+        if status is ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
+            return Ack() if context.ackIndex is None else Ack(context.ackIndex + 1)
+        if status is not ConsumeConcurrentlyStatus.RECONSUME_LATER:
+            log.error("a listener returned %r, which counts as RECONSUME_LATER", status)
+        return Retry(context.delayLevelWhenNextConsume)
+
+    return handle
+
+
+def _orderly(listener: _Listener, is_list: bool) -> Callable[[Any], Outcome]:
+    def handle(given: Any) -> Outcome:
+        messages: list[ReceivedMessage] = given if is_list else [given]
+        context = ConsumeOrderlyContext(messages[0])
+        status = listener.consumeMessage([MessageExt(each) for each in messages], context)
+        match status:
+            case ConsumeOrderlyStatus.SUCCESS:
+                return Commit() if context.autoCommit else Ack()
+            case ConsumeOrderlyStatus.COMMIT:
+                return Commit()
+            case ConsumeOrderlyStatus.ROLLBACK:
+                return Rollback()
+        if status is not ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
+            log.error("a listener returned %r, and its queue waits a moment", status)
+        return Suspend(context.suspendCurrentQueueTimeMillis)
+
+    return handle

@@ -1,0 +1,158 @@
+"""Settings by Java's setters and getters, kept until the client starts, then given to it whole."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any
+
+from cometmq.blocking.face import Face
+from cometmq.client.config import ClientConfig, parse_timestamp
+from cometmq.errors import BadSetting, Closed
+from cometmq.protocol.bodies.heartbeat import ConsumeFrom, MessageModel
+
+__all__ = ["ConsumeFromWhere", "JavaSettings", "MessageModel"]
+
+
+class ConsumeFromWhere:
+    """Where a new group begins."""
+
+    CONSUME_FROM_LAST_OFFSET = ConsumeFrom.LAST_OFFSET
+    CONSUME_FROM_FIRST_OFFSET = ConsumeFrom.FIRST_OFFSET
+    CONSUME_FROM_TIMESTAMP = ConsumeFrom.TIMESTAMP
+
+
+# What Java calls a setting, and what we do; the others differ in spelling alone.
+_RENAMED = {
+    "NamesrvAddr": "name_servers",
+    "UseTLS": "use_tls",
+    "ClientIP": "client_ip",
+    "PollNameServerInterval": "poll_name_server_interval_ms",
+    "HeartbeatBrokerInterval": "heartbeat_broker_interval_ms",
+    "PersistConsumerOffsetInterval": "persist_consumer_offset_interval_ms",
+    "PullTimeDelayMillsWhenException": "pull_delay_when_exception_ms",
+    "MqClientApiTimeout": "api_timeout_ms",
+    "SendMsgTimeout": "send_timeout_ms",
+    "CompressMsgBodyOverHowmuch": "compress_over",
+    "RetryTimesWhenSendFailed": "retries",
+    "RetryTimesWhenSendAsyncFailed": "async_retries",
+    "RetryAnotherBrokerWhenNotStoreOK": "retry_another_broker_when_not_stored",
+    "MaxMessageSize": "message_size_max",
+    "ConsumeFromWhere": "consume_from",
+    "AllocateMessageQueueStrategy": "allocation",
+    "ConsumeThreadMin": "consume_threads",
+    "PullThresholdSizeForQueue": "pull_threshold_size_for_queue_mib",
+    "PullThresholdSizeForTopic": "pull_threshold_size_for_topic_mib",
+    "PullInterval": "pull_interval_ms",
+    "SuspendCurrentQueueTimeMillis": "suspend_current_queue_ms",
+    "ConsumeTimeout": "consume_timeout_ms",
+    "AwaitTerminationMillisWhenShutdown": "await_termination_when_shutdown_ms",
+    "PollTimeoutMillis": "poll_timeout_ms",
+    "AutoCommitIntervalMillis": "auto_commit_interval_ms",
+    "TopicMetadataCheckIntervalMillis": "topic_metadata_check_interval_ms",
+    "BrokerSuspendMaxTimeMillis": "broker_suspend_max_ms",
+    "ConsumerTimeoutMillisWhenSuspend": "consumer_timeout_when_suspend_ms",
+    "ConsumerPullTimeoutMillis": "consumer_pull_timeout_ms",
+}
+# Taken and not used, as in Java, where the minimum alone counts; the setting it stands by.
+_UNUSED = {"ConsumeThreadMax": "consume_threads"}
+# From Java's form to ours, and back.
+Converters = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+_UNCHANGED: Converters = (lambda it: it, lambda it: it)
+_CONVERTED: dict[str, Converters] = {
+    "ConsumeTimeout": (lambda minutes: minutes * 60_000, lambda ms: ms // 60_000),
+    "ConsumeTimestamp": (parse_timestamp, lambda when: when and format(when, "%Y%m%d%H%M%S")),
+}
+
+
+class JavaSettings:
+    """Base of the clients: `setX` and `getX` for every setting X of theirs."""
+
+    _config_class: type[Any]
+
+    def __init__(self, group: str, namespace: str = "") -> None:
+        self._values: dict[str, Any] = {"group": group, "namespace": namespace}
+        self._unused: dict[str, Any] = {}  # by Java's name
+        self._is_started = False
+
+    def __getattr__(self, name: str) -> Any:
+        kind, java_name = name[:3], name[3:]
+        if kind == "set" or kind == "get" or name.startswith("is"):
+            if name.startswith("is"):
+                kind, java_name = "get", name[2:]
+            field = self._field(java_name)
+            if kind == "set":
+                return lambda value: self._set(field, java_name, value)
+            return lambda: self._get(field, java_name)
+        raise AttributeError(f"{type(self).__name__} has no {name}")
+
+    def _field(self, java_name: str) -> str:
+        known = self._known()
+        field = _RENAMED.get(java_name) or _UNUSED.get(java_name) or _snake(java_name)
+        if field not in known:
+            names = [f"set{each}" for each in _RENAMED if _RENAMED[each] in known]
+            names += [f"set{_camel(each)}" for each in known]
+            near = get_close_matches(f"set{java_name}", names, 1)
+            hint = f"; the nearest is {near[0]}" if near else ""
+            raise AttributeError(f"{type(self).__name__} has no setting {java_name}{hint}")
+        return field
+
+    def _known(self) -> dict[str, type[Any]]:
+        """Every setting, and the class that has it."""
+        return {
+            each.name: owner for owner in (ClientConfig, self._config_class)
+            for each in fields(owner)
+        }  # fmt: skip
+
+    def _set(self, field: str, java_name: str, value: Any) -> None:
+        if self._is_started:
+            raise Closed(f"set{java_name} comes too late: call it before start()")
+        if java_name in _UNUSED:
+            self._unused[java_name] = value
+            return
+        convert, _ = _CONVERTED.get(java_name, _UNCHANGED)
+        self._values[field] = convert(value)
+
+    def _get(self, field: str, java_name: str) -> Any:
+        if java_name in self._unused:
+            return self._unused[java_name]
+        _, convert_back = _CONVERTED.get(java_name, _UNCHANGED)
+        value = self._values.get(field, getattr(self._known()[field], field, None))
+        return convert_back(value)
+
+    def _check_not_started(self) -> None:
+        if self._is_started:
+            raise Closed("it was started already: make another")
+
+    @contextmanager
+    def _beginning(self, face: Face[Any]) -> Iterator[None]:
+        """Start it, after what is done inside; if that fails, another may be in its place."""
+        try:
+            yield
+            face.start()
+        except BaseException:
+            face.close()
+            raise
+        self._is_started = True
+
+    def _configs(self) -> tuple[ClientConfig, Any]:
+        """What was set, checked."""
+        known, given = self._known(), dict(self._values)
+        try:
+            client = ClientConfig(
+                **{name: value for name, value in given.items() if known[name] is ClientConfig}
+            )
+            own = self._config_class(
+                **{name: value for name, value in given.items() if known[name] is not ClientConfig}
+            )
+        except TypeError as error:
+            raise BadSetting(str(error)) from error
+        return client, own
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name).lstrip("_")
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))

@@ -1,0 +1,111 @@
+"""TransactionMQProducer."""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from cometmq.blocking.producer import ProducerFace
+from cometmq.blocking.transaction import TransactionProducer
+from cometmq.client import message as ours
+from cometmq.client.config import ClientConfig, ProducerConfig
+from cometmq.client.transaction import TransactionResult, TransactionState
+from cometmq.compat.messages import Message, MessageExt, SendResult
+from cometmq.compat.producer import DefaultMQProducer
+from cometmq.errors import BadSetting
+
+log = logging.getLogger(__name__)
+
+
+class LocalTransactionState:
+    """How a local transaction ended."""
+
+    COMMIT_MESSAGE = TransactionState.COMMIT
+    ROLLBACK_MESSAGE = TransactionState.ROLLBACK
+    UNKNOW = TransactionState.UNKNOWN
+
+
+class TransactionListener(ABC):
+    """Runs local transactions, and knows how they ended."""
+
+    @abstractmethod
+    def executeLocalTransaction(self, message: Message, arg: Any) -> TransactionState:
+        """Run it."""
+
+    @abstractmethod
+    def checkLocalTransaction(self, message: MessageExt) -> TransactionState:
+        """The broker has not heard how it ended."""
+
+
+class TransactionSendResult(SendResult):
+    """What became of a message and its transaction."""
+
+    def __init__(self, ended: TransactionResult) -> None:
+        super().__init__(ended.sent)
+        self._state = ended.state
+
+    def getLocalTransactionState(self) -> TransactionState:
+        """How the local transaction ended."""
+        return self._state
+
+    def getTransactionId(self) -> str:
+        """The broker's word for it; else the unique key, by which brokers ask."""
+        return self.wrapped.transaction_id or self.wrapped.message_id
+
+
+class TransactionMQProducer(DefaultMQProducer):
+    """A producer of transactions."""
+
+    def __init__(self, group: str, namespace: str = "") -> None:
+        super().__init__(group, namespace)
+        self._listener: TransactionListener | None = None
+
+    def setTransactionListener(self, listener: TransactionListener) -> None:
+        """Before `start`."""
+        self._listener = listener
+
+    def setExecutorService(self, executor: object) -> None:
+        """Taken and not used: transactions run on threads of the client's own."""
+
+    def sendMessageInTransaction(self, message: Message, arg: Any) -> TransactionSendResult:
+        """Send it, run the local transaction, tell the broker how that ended.
+
+        A local transaction that raises or returns nothing is UNKNOW, and the broker asks.
+        """
+        listener = self._heard()
+
+        def local(_: ours.Message, sent: ours.SendResult) -> TransactionState:
+            message.transaction_id = sent.message_id
+            return _state_of(lambda: listener.executeLocalTransaction(message, arg))
+
+        face = self._running
+        assert isinstance(face, TransactionProducer), "made below"
+        return TransactionSendResult(
+            face.send_in_transaction(message.as_sent(), local, with_sent=True)
+        )
+
+    def _made(self, client: ClientConfig, config: ProducerConfig) -> ProducerFace[Any]:
+        listener = self._heard()
+
+        def check(message: ours.ReceivedMessage) -> TransactionState:
+            return _state_of(lambda: listener.checkLocalTransaction(MessageExt(message)))
+
+        return TransactionProducer(config, check=check, client=client)
+
+    def _heard(self) -> TransactionListener:
+        if self._listener is None:
+            raise BadSetting("a transaction producer needs setTransactionListener")
+        return self._listener
+
+
+def _state_of(work: Callable[[], TransactionState]) -> TransactionState:
+    """What a listener says; UNKNOW if that is nothing, as in Java, where ours would commit."""
+    try:
+        state = work()
+    except Exception:
+        log.exception("a transaction listener failed: the broker will ask how it ended")
+        return TransactionState.UNKNOWN
+    if isinstance(state, TransactionState):
+        return state
+    log.error("a transaction listener returned %r, which counts as UNKNOW", state)
+    return TransactionState.UNKNOWN

@@ -1,0 +1,198 @@
+"""Settings: Java's defaults, bounds, and who a client is."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from cometmq.client.config import (
+    ClientConfig,
+    LitePullConsumerConfig,
+    ProducerConfig,
+    PushConsumerConfig,
+    parse_timestamp,
+)
+from cometmq.client.consumer.allocate import AveragelyByCircle
+from cometmq.client.consumer.flow_limits import FlowLimits
+from cometmq.client.fields import parse_addresses
+from cometmq.errors import BadSetting
+from cometmq.protocol.bodies.heartbeat import ConsumeFrom
+from protocol import golden
+
+# Fields of Java's that have no meaning here: thread pools, and state that is no setting.
+ELSEWHERE = {
+    "accessChannel", "language", "namespaceInitialized", "adjustThreadPoolNumsThreshold",
+    "checkThreadPoolMaxSize", "checkThreadPoolMinSize", "consumeThreadMin", "pullThreadNums",
+    "customizedTraceTopic", "enableMsgTrace", "producerGroup", "consumerGroup",
+}  # fmt: skip
+OURS = {
+    "mqClientApiTimeout": "api_timeout_ms",
+    "pullTimeDelayMillsWhenException": "pull_delay_when_exception_ms",
+    "useTLS": "use_tls",
+    "sendMsgTimeout": "send_timeout_ms",
+    "compressMsgBodyOverHowmuch": "compress_over",
+    "retryTimesWhenSendFailed": "retries",
+    "retryTimesWhenSendAsyncFailed": "async_retries",
+    "retryAnotherBrokerWhenNotStoreOK": "retry_another_broker_when_not_stored",
+    "maxMessageSize": "message_size_max",
+    "consumeThreadMax": "consume_threads",
+    "consumeFromWhere": "consume_from",
+    "pullThresholdSizeForQueue": "pull_threshold_size_for_queue_mib",
+    "pullThresholdSizeForTopic": "pull_threshold_size_for_topic_mib",
+    "suspendCurrentQueueTimeMillis": "suspend_current_queue_ms",
+    "consumeTimeout": "consume_timeout_ms",
+    "awaitTerminationMillisWhenShutdown": "await_termination_when_shutdown_ms",
+    "brokerSuspendMaxTimeMillis": "broker_suspend_max_ms",
+    "consumerTimeoutMillisWhenSuspend": "consumer_timeout_when_suspend_ms",
+    "consumerPullTimeoutMillis": "consumer_pull_timeout_ms",
+    "autoCommitIntervalMillis": "auto_commit_interval_ms",
+    "pollTimeoutMillis": "poll_timeout_ms",
+    "topicMetadataCheckIntervalMillis": "topic_metadata_check_interval_ms",
+}
+KINDS = {
+    "ClientConfig": None,
+    "DefaultMQProducer": ProducerConfig,
+    "TransactionMQProducer": ProducerConfig,
+    "DefaultMQPushConsumer": PushConsumerConfig,
+    "DefaultLitePullConsumer": LitePullConsumerConfig,
+}
+
+
+def snake(name):
+    return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name)
+
+
+def as_java(name, value):
+    if name == "consumeTimeout":
+        return value // 60_000
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if value == "":
+        return None
+    return getattr(value, "value", value)
+
+
+@golden.each("clients", "defaults/")
+def test_defaults_are_javas(entry, monkeypatch):
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    asked = entry["value"]
+    kind = KINDS[asked["class"]]
+    settings = [kind(group="g")] if kind else []
+    settings.append(ClientConfig(enable_stream_request_type=kind is LitePullConsumerConfig))
+    for name, value in asked["answer"]["values"].items():
+        if name in ELSEWHERE:
+            continue
+        mine = OURS.get(name, snake(name))
+        found = [
+            getattr(each, spelling)
+            for each in settings
+            for spelling in (mine, mine + "_ms")
+            if hasattr(each, spelling)
+        ]
+        assert found, f"no setting for {name}"
+        assert as_java(name, found[0]) == value, name
+
+
+@golden.each("clients", "client_id/")
+def test_client_id_as_java(entry):
+    asked = entry["value"]
+    config = ClientConfig(
+        client_ip=asked["ip"], instance_name=asked["instance"], unit_name=asked["unit"] or "",
+        enable_stream_request_type=asked["stream"],
+    )  # fmt: skip
+    assert config.client_id == asked["answer"]["id"]
+
+
+def test_an_instance_of_its_own_unless_one_was_chosen():
+    config = ClientConfig(client_ip="10.0.0.1")
+    assert config.with_own_instance(77, 123).client_id == "10.0.0.1@77#123"
+    chosen = ClientConfig(client_ip="10.0.0.1", instance_name="a")
+    assert chosen.with_own_instance(77, 123) is chosen
+
+
+def test_times_are_taken_as_timedelta_or_milliseconds():
+    config = ClientConfig(heartbeat_broker_interval_ms=timedelta(seconds=2))
+    assert config.heartbeat_broker_interval_ms == 2_000
+    assert ProducerConfig(group="g", send_timeout_ms=500).send_timeout_ms == 500
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "hint"),
+    [
+        (ProducerConfig, {"send_timeout_ms": 0}, "send_timeout_ms is 0: it must be from 1"),
+        (ProducerConfig, {"send_timeout_ms": timedelta(seconds=-1)}, "is -1000"),
+        (ProducerConfig, {"send_timeout_ms": 1.5}, "whole number"),
+        (ProducerConfig, {"retries": True}, "whole number"),
+        (ProducerConfig, {"retries": "2"}, "whole number"),
+        (ProducerConfig, {"group": ""}, "the group name is empty"),
+        (ProducerConfig, {"group": "a b"}, "may hold only letters"),
+        (ProducerConfig, {"group": "DEFAULT_PRODUCER"}, "choose a name of your own"),
+        (PushConsumerConfig, {"group": "DEFAULT_CONSUMER"}, "choose a name of your own"),
+        (PushConsumerConfig, {"consume_message_batch_max_size": 1025}, "from 1 to 1024"),
+        (PushConsumerConfig, {"pull_threshold_for_topic": -2}, "from -1"),
+        (LitePullConsumerConfig, {"auto_commit_interval_ms": 999}, "from 1000"),
+        (LitePullConsumerConfig, {"broker_suspend_max_ms": 30_001}, "at least broker_suspend"),
+    ],
+)
+def test_out_of_bounds_is_refused_by_name(kind, fields, hint):
+    with pytest.raises(BadSetting, match=hint):
+        kind(**{"group": "g", **fields})
+
+
+def test_settings_are_frozen():
+    with pytest.raises(AttributeError):
+        ProducerConfig(group="g").retries = 5
+
+
+def test_name_servers(monkeypatch):
+    monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.1:9876; 10.0.0.2:9876;")
+    assert ClientConfig().name_servers == ("10.0.0.1:9876", "10.0.0.2:9876")
+    assert ClientConfig(name_servers="a:1").name_servers == ("a:1",)
+    assert ClientConfig(name_servers=["a:1", "[::1]:2"]).name_servers == ("a:1", "[::1]:2")
+    assert ClientConfig(name_servers="").name_servers == ()
+    monkeypatch.delenv("NAMESRV_ADDR")
+    assert ClientConfig().name_servers == ()
+
+
+@pytest.mark.parametrize("bad", ["a", "a:", ":1", "a:0", "a:65536", "a:x", "a:²"])
+def test_what_is_no_address(bad):
+    with pytest.raises(BadSetting, match="no address"):
+        parse_addresses(bad)
+    with pytest.raises(BadSetting, match="no address"):
+        ClientConfig(address_map={"10.0.0.1:10911": bad})
+
+
+def test_address_map_is_a_copy():
+    given = {"172.17.0.2:10911": "127.0.0.1:10911"}
+    config = ClientConfig(address_map=given)
+    given.clear()
+    assert config.address_map == {"172.17.0.2:10911": "127.0.0.1:10911"}
+
+
+@pytest.mark.parametrize("name", ["client_ip", "instance_name"])
+def test_a_client_has_a_name(name):
+    with pytest.raises(BadSetting, match=f"{name} is empty"):
+        ClientConfig(**{name: " "})
+
+
+def test_flow_limits():
+    config = PushConsumerConfig(group="g")
+    assert config.flow_limits(4) == FlowLimits()
+    assert config.flow_limits(4, orderly=True) == FlowLimits(span=None)
+    tight = PushConsumerConfig(
+        group="g", pull_threshold_for_topic=100, pull_threshold_size_for_topic_mib=8
+    )
+    assert tight.flow_limits(4) == FlowLimits(25, 2 << 20, 2000)
+    assert LitePullConsumerConfig(group="g").flow_limits == FlowLimits()
+
+
+def test_where_a_group_begins():
+    config = PushConsumerConfig(
+        group="g", consume_from=ConsumeFrom.TIMESTAMP, allocation=AveragelyByCircle()
+    )
+    assert config.start_ms(10_000_000) == 10_000_000 - 1_800_000
+    moment = parse_timestamp("20260131235959")
+    assert moment == datetime(2026, 1, 31, 23, 59, 59).astimezone()
+    begun = PushConsumerConfig(group="g", consume_timestamp=moment)
+    assert begun.start_ms(0) == int(moment.timestamp()) * 1000
+    with pytest.raises(BadSetting, match="no time"):
+        parse_timestamp("yesterday")

@@ -1,0 +1,1 @@
+"""Our clients on clusters that run, which end with the last of these tests."""

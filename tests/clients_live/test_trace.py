@@ -1,0 +1,71 @@
+"""Traces of our clients, on our broker and on Apache's, read by us and by mqadmin."""
+
+import asyncio
+
+from clients_live.reading import read_all
+from cometmq.client.consumer.push import PushConsumer
+from cometmq.client.message import Message
+from cometmq.client.producer import Producer
+from cometmq.client.trace import Tracer
+from cometmq.protocol import trace
+from cometmq.protocol.names import TRACE_TOPIC
+from cometmq.protocol.trace import decode_traces
+from peers.admin import AdminShell
+
+WAIT_S_MAX = 60
+KINDS = {trace.SentTrace, trace.TakenTrace, trace.ConsumedTrace}
+
+
+async def traces_of(name_server, message_id):
+    """All records of a message, once there is one of each kind."""
+    async with asyncio.timeout(WAIT_S_MAX):
+        while True:
+            kept = await read_all(name_server, TRACE_TOPIC)
+            found = [
+                record
+                for message in kept
+                if message_id in message.keys
+                for record in decode_traces(message.text())
+                if record.message_id == message_id
+            ]
+            if {type(record) for record in found} >= KINDS:
+                return found
+            await asyncio.sleep(0.2)
+
+
+def test_a_message_leaves_three_records(cluster):
+    async def story():
+        address, taken = cluster.namesrv.address, asyncio.Queue()
+
+        async def take(message):
+            taken.put_nowait(message.message_id)
+
+        async with Tracer(address) as tracer, Producer("traced-senders", address) as producer:
+            producer.add_hook(tracer.of_sends)
+            consumer = PushConsumer("traced-takers", address)
+            consumer.add_hook(tracer.of_consumption("traced-takers"))
+            consumer.subscribe("Traced")
+            consumer.listen(take)
+            message = Message("Traced", "x", tags="T", keys="traced-key")
+            await producer.send(message)  # the topic is made by it
+            async with consumer:
+                sent = await producer.send(message)
+                async with asyncio.timeout(WAIT_S_MAX):
+                    while await taken.get() != sent.message_id:
+                        pass  # the group is new: the one that made the topic may come too
+        assert tracer.dropped == 0
+        return sent, await traces_of(address, sent.message_id)
+
+    sent, records = asyncio.run(story())
+    by_kind = {type(record): record for record in records}
+    first, before, after = (
+        by_kind[kind] for kind in (trace.SentTrace, trace.TakenTrace, trace.ConsumedTrace)
+    )
+    assert (first.group, first.topic, first.tags) == ("traced-senders", "Traced", "T")
+    assert first.offset_id == sent.offset_id
+    assert (before.group, before.keys) == ("traced-takers", "traced-key")
+    assert (after.request_id, after.success) == (before.request_id, True)
+    with AdminShell(cluster.namesrv.address) as shell:
+        printed = shell.run("queryMsgTraceById", "-i", sent.message_id)
+    assert "traced-senders" in printed
+    assert "traced-takers" in printed
