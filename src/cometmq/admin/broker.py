@@ -1,0 +1,159 @@
+"""Brokers: what they do now, their settings, cleaning."""
+
+from cometmq.admin.rows import Change, Row, Time, time_or_none
+from cometmq.admin.session import AdminSession
+from cometmq.protocol.bodies.stats import ConsumeStatsList
+from cometmq.protocol.bodies.tables import KvTable
+from cometmq.protocol.codes import RequestCode
+from cometmq.protocol.fastjson import loads
+from cometmq.protocol.headers.consumer import BrokerConsumeStatsHeader
+from cometmq.protocol.java import format_properties, parse_properties
+
+
+class GroupLag(Row, frozen=True):
+    """How far a group is in one queue."""
+
+    topic: str
+    group: str
+    broker_name: str
+    queue_id: int
+    broker_offset: int
+    consumer_offset: int
+    diff: int
+    last_time: Time | None
+
+
+class BrokerLag(Row, frozen=True):
+    """Of all groups of a broker."""
+
+    queues: list[GroupLag]
+    diff_total: int
+
+
+async def runtime(admin: AdminSession, address: str) -> dict[str, str]:
+    """What a broker tells of itself."""
+    response = await admin.ask(address, RequestCode.GET_BROKER_RUNTIME_INFO)
+    return dict(sorted(loads(response.body, KvTable).table.items()))
+
+
+async def status(
+    admin: AdminSession, *, broker: str | None = None, cluster: str | None = None
+) -> dict[str, str] | dict[str, dict[str, str]]:
+    """What a broker tells of itself, or each of a cluster."""
+    if broker:
+        return await runtime(admin, broker)
+    nodes = await admin.nodes(None, cluster)
+    found = await admin.all(runtime(admin, each) for each in nodes)
+    return dict(zip(nodes, found, strict=True))
+
+
+async def settings_of(admin: AdminSession, address: str) -> dict[str, str]:
+    """Of one broker."""
+    response = await admin.ask(address, RequestCode.GET_BROKER_CONFIG)
+    return dict(sorted(parse_properties(response.body.decode()).items()))
+
+
+async def settings(
+    admin: AdminSession, *, broker: str | None = None, cluster: str | None = None
+) -> dict[str, dict[str, str]]:
+    """Of a broker, or of each of a cluster."""
+    nodes = await admin.nodes(broker, cluster)
+    found = await admin.all(settings_of(admin, each) for each in nodes)
+    return dict(zip(nodes, found, strict=True))
+
+
+async def update_settings(
+    admin: AdminSession,
+    *,
+    key: str,
+    value: str,
+    broker: str | None = None,
+    cluster: str | None = None,
+) -> list[Change]:
+    """Set one, of a running broker or of all masters of a cluster."""
+    body = format_properties({key: value}, escaped=True).encode()
+    return await admin.all(
+        admin.change(f"set {key} = {value}", each, RequestCode.UPDATE_BROKER_CONFIG, None, body)
+        for each in await admin.masters(broker, cluster)
+    )
+
+
+async def lag(
+    admin: AdminSession,
+    *,
+    broker: str,
+    timeout_ms: int = 50_000,
+    level: int = 0,
+    order: bool = False,
+) -> BrokerLag:
+    """How far all groups of a broker are; queues that are behind by less than `level` are left out.
+
+    Of ordered topics only, if so asked.
+    """
+    response = await admin.ask(
+        broker,
+        RequestCode.GET_BROKER_CONSUME_STATS,
+        BrokerConsumeStatsHeader(is_order=order),
+        timeout_ms=timeout_ms,
+    )
+    found = loads(response.body, ConsumeStatsList)
+    rows = [
+        GroupLag(
+            queue.topic,
+            group,
+            queue.broker_name,
+            queue.queue_id,
+            place.broker_offset,
+            place.consumer_offset,
+            place.broker_offset - place.consumer_offset,
+            time_or_none(place.last_timestamp),
+        )
+        for groups in found.consume_stats_list
+        for group, topics in groups.items()
+        for topic in topics
+        for queue, place in sorted(topic.offset_table.items())
+    ]
+    shown = [row for row in rows if row.diff >= level]
+    return BrokerLag(shown, sum(row.diff for row in rows))
+
+
+async def clean_queues(
+    admin: AdminSession, *, broker: str | None = None, cluster: str | None = None
+) -> list[Change]:
+    """Drop files of consume queues whose messages are gone."""
+    return await _clean(
+        admin,
+        "drop expired consume queues",
+        RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
+        broker,
+        cluster,
+    )
+
+
+async def clean_topics(
+    admin: AdminSession, *, broker: str | None = None, cluster: str | None = None
+) -> list[Change]:
+    """Drop consume queues of topics that are not there any more."""
+    return await _clean(
+        admin, "drop queues of unknown topics", RequestCode.CLEAN_UNUSED_TOPIC, broker, cluster
+    )
+
+
+async def delete_expired(
+    admin: AdminSession, *, broker: str | None = None, cluster: str | None = None
+) -> list[Change]:
+    """Delete files of the log that are past their time, now."""
+    return await _clean(
+        admin, "delete expired log files", RequestCode.DELETE_EXPIRED_COMMITLOG, broker, cluster
+    )
+
+
+async def _clean(
+    admin: AdminSession,
+    what: str,
+    code: RequestCode,
+    broker: str | None = None,
+    cluster: str | None = None,
+) -> list[Change]:
+    masters = await admin.masters(broker, cluster)
+    return await admin.all(admin.change(what, each, code) for each in masters)

@@ -1,0 +1,1 @@
+"""Our admin tool on clusters that run, which end with the last of these tests."""
