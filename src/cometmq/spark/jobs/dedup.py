@@ -1,0 +1,87 @@
+"""`dedup`: of messages with the same key only the first, to Parquet or to a topic, once."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from cometmq.spark.charts import bars
+from cometmq.spark.jobs.keys import key_of
+from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.report import Report
+from cometmq.spark.jobs.sources import Options, finish, servers_of, stream
+from cometmq.spark.jobs.times import in_spark
+
+_COLUMNS = ("run", "read", "kept", "dropped")
+_SHOWN_MAX = 20
+_SENT = ("body", "tags", "keys", "properties")
+# One message, one name: for those that have no key.
+_PLACE = ("topic", "brokerName", "queueId", "queueOffset")
+
+
+def dedup(
+    spark: SparkSession,
+    source: Options,
+    out: Path,
+    *,
+    by: str = "id",
+    within_ms: int = 86_400_000,
+    to_topic: str | None = None,
+) -> Outcome:
+    """Goes on where it was. A key is remembered for so long after the time of its message.
+
+    The table has a row for each run that found messages.
+    """
+    report = Report(out)
+    picture, runs = report.file("report.png"), report.file("runs.csv")
+    rows = stream(spark, source).withColumn("key", _key(by))
+    watched = rows.withWatermark("storeTimestamp", in_spark(within_ms))
+    first = watched.observe("seen", f.count(f.lit(1)).alias("messages"))
+    kept = first.dropDuplicatesWithinWatermark(["key"])
+    kept = kept.observe("kept", f.count(f.lit(1)).alias("messages"))
+    done = finish(_writer(kept.drop("key"), source, out, to_topic), out)
+    table = _with_run(runs, _observed(done, "seen"), _observed(done, "kept"))
+    bars(
+        picture,
+        f"Messages kept, and dropped as their key ({by}) was there before",
+        [
+            (str(run), name, count)
+            for run, _, kept, dropped in table[-_SHOWN_MAX:]
+            for name, count in (("kept", kept), ("dropped", dropped))
+        ],
+        "messages",
+        place="run",
+    )
+    result = [] if to_topic else [out]
+    return Outcome("dedup", _COLUMNS, table, [*result, report.table(_COLUMNS, table), picture])
+
+
+def _key(by: str) -> "f.Column":
+    return f.coalesce(key_of(by), f.concat_ws("\x01", *_PLACE))
+
+
+def _writer(rows: DataFrame, source: Options, out: Path, to_topic: str | None) -> Any:
+    if to_topic is None:
+        return rows.writeStream.format("parquet").option("path", str(out))
+    writer = rows.select(*_SENT).writeStream.format("rocketmq").options(**servers_of(source))
+    return writer.option("topic", to_topic).option("delivery", "exactly-once")
+
+
+def _observed(done: list[Any], name: str) -> int:
+    found = (each.observedMetrics.get(name) for each in done)
+    return sum(each.messages for each in found if each is not None)
+
+
+def _with_run(path: Path, seen: int, kept: int) -> list[tuple[int, int, int, int]]:
+    """What earlier runs have told, and this one."""
+    rows = []
+    if path.exists():
+        with path.open(newline="") as file:
+            rows = [(int(a), int(b), int(c), int(d)) for a, b, c, d in csv.reader(file)]
+    if seen or not rows:
+        rows.append((len(rows) + 1, seen, kept, seen - kept))
+        with path.open("a", newline="") as file:
+            csv.writer(file).writerow(rows[-1])
+    return rows

@@ -1,0 +1,98 @@
+"""`dlq`: messages that could not be consumed: retried, or given up."""
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from cometmq.admin import topic as topics
+from cometmq.errors import NoRoute
+from cometmq.protocol.names import DLQ_PREFIX, RETRY_PREFIX, dlq_topic, retry_topic
+from cometmq.protocol.properties import RETRY_TOPIC
+from cometmq.spark.charts import bars
+from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.report import Report, rows_of
+from cometmq.spark.jobs.sources import Options, ask, cluster_at, read
+
+_READ = "topic,tags,properties,reconsumeTimes,storeTimestamp"
+_COLUMNS = ("kind", "group", "topic", "tag", "times", "messages", "first", "last")
+_SHOWN_MAX = 20
+
+
+def left_over(source: Options, groups: tuple[str, ...] = ()) -> list[str]:
+    """The retry and dead-letter topics there are; NoRoute if there are none."""
+    known = ask(source, topics.names)
+    wanted = {make(group) for group in groups for make in (retry_topic, dlq_topic)}
+    found = [
+        name
+        for name in known
+        if (name in wanted if groups else name.startswith((RETRY_PREFIX, DLQ_PREFIX)))
+    ]
+    if not found:
+        whose = f"of the groups {', '.join(groups)}" if groups else "of any group"
+        raise NoRoute(f"there is no retry or dead-letter topic {whose} at {source['nameServer']}")
+    return found
+
+
+def dlq(spark: SparkSession, source: Options, out: Path, groups: tuple[str, ...] = ()) -> Outcome:
+    """By group, topic, tag and how often it was tried."""
+    report = Report(out)
+    picture = report.file("report.png")
+    names = left_over(source, groups)
+    cluster = cluster_at(source)
+    closed = [name for name in names if not cluster.route(name).to_read]
+    table = _counted(spark, source, [name for name in names if name not in closed])
+    table += [_unread(source, name) for name in closed]
+    counts: dict[tuple[str, str], int] = {}
+    for kind, group, topic, _, _, messages, *_ in table:
+        place = f"{group}: {topic}", {"dead": "given up", "retry": "tried again"}[kind]
+        counts[place] = counts.get(place, 0) + messages
+    largest = sorted({place for place, _ in counts}, key=lambda place: -_total(counts, place))
+    bars(
+        picture,
+        "Messages that could not be consumed, by group and topic",
+        [
+            (place, kind, counts.get((place, kind), 0))
+            for place in largest[:_SHOWN_MAX]
+            for kind in ("given up", "tried again")
+        ],
+        "messages",
+        across=True,
+    )
+    return Outcome("dlq", _COLUMNS, table, [report.table(_COLUMNS, table), picture])
+
+
+def _counted(spark: SparkSession, source: Options, names: list[str]) -> list[tuple[Any, ...]]:
+    if not names:
+        return []
+    rows = read(spark, {**source, "subscribe": ",".join(names), "columns": _READ})
+    counted = (
+        rows.select(
+            f.when(f.col("topic").startswith(DLQ_PREFIX), "dead").otherwise("retry").alias("kind"),
+            f.regexp_replace("topic", f"^({DLQ_PREFIX}|{RETRY_PREFIX})", "").alias("group"),
+            f.coalesce(f.col("properties")[RETRY_TOPIC], f.lit("?")).alias("topic"),
+            f.coalesce("tags", f.lit("")).alias("tag"),
+            f.col("reconsumeTimes").alias("times"),
+            "storeTimestamp",
+        )
+        .groupBy("kind", "group", "topic", "tag", "times")
+        .agg(
+            f.count("*").alias("messages"),
+            f.min("storeTimestamp").alias("first"),
+            f.max("storeTimestamp").alias("last"),
+        )
+    )
+    return rows_of(counted.orderBy("kind", f.desc("messages"), "group", "topic", "tag", "times"))
+
+
+def _unread(source: Options, name: str) -> tuple[Any, ...]:
+    """Of a topic that the brokers let nobody read: its messages, by its offsets."""
+    bounds = ask(source, lambda admin: topics.offsets(admin, name)).values()
+    kind, prefix = ("dead", DLQ_PREFIX) if name.startswith(DLQ_PREFIX) else ("retry", RETRY_PREFIX)
+    count = sum(each.max_offset - each.min_offset for each in bounds)
+    return kind, name.removeprefix(prefix), "? (may not be read)", "?", None, count, None, None
+
+
+def _total(counts: dict[tuple[str, str], int], place: str) -> int:
+    return sum(count for (other, _), count in counts.items() if other == place)

@@ -1,0 +1,61 @@
+"""A job run once, or again and again until it is stopped; and what it found, shown."""
+
+import sys
+from collections.abc import Callable
+from threading import Event
+from typing import Any
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.session import session
+from cometmq.spark.jobs.trouble import in_one_line
+from cometmq.spark.progress import Bar
+
+FOUND = 3  # how a command ends whose job found what it was to find out
+_SHOWN_MAX = 50
+
+Job = Callable[[SparkSession], Outcome]
+
+
+def run(title: str, job: Job, master: str, every_ms: int | None) -> int:
+    """The command's exit code. An alarm ends also a job that goes on."""
+    bar_console, console = Console(stderr=True), Console()
+    with in_one_line():
+        spark = session(master)
+        try:
+            while True:
+                with Bar(spark, title, bar_console):
+                    outcome = job(spark)
+                show(outcome, console)
+                if outcome.alarm:
+                    print(f"cometmq: {outcome.alarm}", file=sys.stderr)
+                    return FOUND
+                if every_ms is None:
+                    return 0
+                Event().wait(every_ms / 1000)
+        except KeyboardInterrupt:
+            return 0 if every_ms is not None else 130
+        finally:
+            spark.stop()
+
+
+def show(outcome: Outcome, console: Console) -> None:
+    """The last rows of its table, and where its files are."""
+    left_out = len(outcome.rows) - _SHOWN_MAX
+    caption = f"{left_out} rows before these are in the file" if left_out > 0 else None
+    table = Table(caption=caption)
+    for column in outcome.columns:
+        table.add_column(column, overflow="fold")
+    for row in outcome.rows[-_SHOWN_MAX:]:
+        table.add_row(*map(_text, row))
+    console.print(f"[bold]{outcome.title}[/bold]")
+    console.print(table)
+    for path in outcome.files:
+        console.print(f"written: {path}", soft_wrap=True, highlight=False)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)

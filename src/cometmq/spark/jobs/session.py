@@ -1,0 +1,31 @@
+"""A Spark for jobs: with a Java that is there, quiet, and set up for small queries."""
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from cometmq.spark.interpreter import use_python
+from cometmq.spark.jvm import use_java
+
+_SETTINGS = {
+    "spark.log.level": "OFF",  # what goes wrong is told in one line
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",  # also what exactly-once queries keep to
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.numRecentProgressUpdates": "10000",  # jobs add them up
+}
+
+
+def session(master: str) -> SparkSession:
+    """The one there is, or a new one."""
+    use_java()
+    builder = SparkSession.builder.master(master).appName("cometmq pipeline")
+    if master.startswith("local"):
+        use_python()
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = builder.config("spark.driver.host", "127.0.0.1")
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return builder.config(map=_SETTINGS).getOrCreate()

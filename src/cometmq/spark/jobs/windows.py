@@ -1,0 +1,55 @@
+"""`windows`: how many messages there were in each stretch of time, late ones counted where due."""
+
+from pathlib import Path
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from cometmq.errors import BadSetting
+from cometmq.spark.charts import lines
+from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.report import Report, rows_of
+from cometmq.spark.jobs.sources import Options, finish, stream
+from cometmq.spark.jobs.times import in_spark
+
+_SCHEMA = "topic string, start timestamp, count bigint"
+_TIMES = ("storeTimestamp", "bornTimestamp")
+
+
+def windows(
+    spark: SparkSession,
+    source: Options,
+    out: Path,
+    *,
+    window_ms: int = 60_000,
+    watermark_ms: int = 60_000,
+    time: str = "storeTimestamp",
+) -> Outcome:
+    """Counts of each topic by event time, of windows that are closed. Goes on where it was.
+
+    A window closes when a message came that is so much younger than its end. `time` is a column, or
+    an expression of Spark's SQL.
+    """
+    report = Report(out)
+    picture = report.file("report.png")
+    options = {**source, "columns": f"topic,{time}"} if time in _TIMES else source
+    rows = stream(spark, options)
+    try:
+        events = rows.select("topic", f.expr(time).cast("timestamp").alias("at"))
+    except (AnalysisException, ParseException) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise BadSetting(f"option --time is {time!r}: {reason}") from error
+    counted = (
+        events.withWatermark("at", in_spark(watermark_ms))
+        .groupBy("topic", f.window("at", in_spark(window_ms)).alias("window"))
+        .count()
+        .select("topic", f.col("window.start").alias("start"), "count")
+    )
+    writer = counted.writeStream.format("parquet").outputMode("append")
+    finish(writer.option("path", str(out)), out)
+    found = spark.read.schema(_SCHEMA).parquet(str(out)).orderBy("start", "topic")
+    table = rows_of(found)
+    lines(picture, "Messages by event time", table, f"messages in {window_ms / 1000:g} s")
+    files = [out, report.table(found.columns, table), picture]
+    return Outcome("windows", found.columns, table, files)

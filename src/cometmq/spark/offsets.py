@@ -1,0 +1,147 @@
+"""Offsets of queues as Spark keeps them, `{"topic":{"broker":{"0":23}}}`, and ranges between them.
+
+Whatever is made of two offsets is the same each time: a batch that is run again has the same
+partitions with the same messages.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cometmq.errors import BadSetting
+from cometmq.protocol.bodies.queues import MessageQueue
+
+EARLIEST, LATEST = -2, -1  # in the JSON of an option
+Offsets = dict[MessageQueue, int]
+
+
+def to_json(offsets: Mapping[MessageQueue, int]) -> dict[str, Any]:
+    """As Spark writes it to a checkpoint."""
+    tree: dict[str, Any] = {}
+    for queue in sorted(offsets):
+        brokers = tree.setdefault(queue.topic, {})
+        brokers.setdefault(queue.broker_name, {})[str(queue.queue_id)] = offsets[queue]
+    return tree
+
+
+def of_json(tree: Mapping[str, Any]) -> Offsets:
+    """As Spark gives it back."""
+    return {
+        MessageQueue(topic, broker, int(queue_id)): offset
+        for topic, brokers in tree.items()
+        for broker, queues in brokers.items()
+        for queue_id, offset in queues.items()
+    }
+
+
+def of_option(name: str, text: str) -> Offsets:
+    """The JSON of an option; BadSetting, with its name, if it is none."""
+    try:
+        found = of_json(json.loads(text))
+        if all(isinstance(offset, int) and offset >= EARLIEST for offset in found.values()):
+            return found
+    except (ValueError, AttributeError, TypeError):
+        pass
+    raise BadSetting(
+        f'option {name} is {text[:200]!r}: such as {{"topic":{{"broker":{{"0":23}}}}}},'
+        " where -2 is the earliest and -1 the latest"
+    )
+
+
+def queues_of_option(name: str, text: str) -> list[MessageQueue]:
+    """The JSON of `assign`: `{"topic":{"broker":[0,1]}}`."""
+    try:
+        found = [
+            MessageQueue(topic, broker, queue_id)
+            for topic, brokers in json.loads(text).items()
+            for broker, ids in brokers.items()
+            for queue_id in ids
+        ]
+        if found and all(isinstance(each.queue_id, int) for each in found):
+            return sorted(found)
+    except (ValueError, AttributeError, TypeError):
+        pass
+    raise BadSetting(f'option {name} is {text[:200]!r}: such as {{"topic":{{"broker":[0,1]}}}}')
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Messages of one queue: from `start` on, before `end`."""
+
+    queue: MessageQueue
+    start: int
+    end: int
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return self.end - self.start
+
+    def split(self, parts: int) -> Iterator["Range"]:
+        """Into as many parts of about one size, none of them empty."""
+        parts = max(1, min(parts, self.count))
+        for part in range(parts):
+            start = self.start + self.count * part // parts
+            end = self.start + self.count * (part + 1) // parts
+            yield Range(self.queue, start, end)
+
+    def __str__(self) -> str:
+        queue = self.queue
+        return f"{queue.topic}/{queue.broker_name}/{queue.queue_id} {self.start} to {self.end}"
+
+
+def ranges(start: Offsets, end: Offsets) -> list[Range]:
+    """What is between; a queue that went back, as its topic was made again, from 0 on."""
+    found = []
+    for queue in sorted(end):
+        begin = start.get(queue, 0)
+        found.append(Range(queue, begin if begin <= end[queue] else 0, end[queue]))
+    return [each for each in found if each.count > 0]
+
+
+def partitioned(
+    found: Iterable[Range], parts_min: int = 0, records_max: int | None = None
+) -> list[Range]:
+    """Ranges cut, the long ones in more parts, until there are so many and none is too long."""
+    found = list(found)
+    total = sum(each.count for each in found)
+    cut: list[Range] = []
+    for each in found:
+        parts = -(-each.count // records_max) if records_max else 1
+        if parts_min > len(found):
+            parts = max(parts, round(each.count * parts_min / total))
+        cut += each.split(parts)
+    return cut
+
+
+def gathered(cut: Iterable[Range], records_max: int) -> list[tuple[Range, ...]]:
+    """Neighbours put together as long as they hold no more than so many."""
+    found: list[tuple[Range, ...]] = []
+    room = 0
+    for each in cut:
+        room -= each.count
+        if found and room >= 0:
+            found[-1] = (*found[-1], each)
+        else:
+            found.append((each,))
+            room = records_max - each.count
+    return found
+
+
+def limited(start: Offsets, end: Offsets, records_max: int) -> Offsets:
+    """The end moved back, so that there are at most so many, shared out by what each queue has."""
+    waiting = ranges(start, end)
+    total = sum(each.count for each in waiting)
+    if total <= records_max:
+        return end
+    found, given = dict(end), 0
+    for each in waiting:
+        share = each.count * records_max // total
+        found[each.queue] = each.start + share
+        given += share
+    for each in waiting:  # what rounding left: one each, so that the least of them moves too
+        if given < records_max and found[each.queue] < each.end:
+            found[each.queue] += 1
+            given += 1
+    return found

@@ -1,0 +1,42 @@
+"""Areas that fill a rectangle, each as large as its number and as near to a square as can be."""
+
+from collections.abc import Sequence
+
+Area = tuple[float, float, float, float]  # x, y, width, height
+
+
+def squarified(sizes: Sequence[float], width: float, height: float) -> list[Area]:
+    """Of sizes above 0 that fall. Rows are laid along the shorter side of what is left.
+
+    A size joins a row as long as that makes the worst shape in the row no worse.
+    """
+    total = sum(sizes)
+    areas = [size * width * height / total for size in sizes]
+    x, y, found, at = 0.0, 0.0, list[Area](), 0
+    while at < len(areas):
+        side = min(width, height)
+        end = at + 1
+        while end < len(areas) and _worst(areas[at : end + 1], side) <= _worst(areas[at:end], side):
+            end += 1
+        row = areas[at:end]
+        depth = sum(row) / side
+        along = 0.0
+        for area in row:
+            length = area / depth
+            if width >= height:
+                found.append((x, y + along, depth, length))
+            else:
+                found.append((x + along, y, length, depth))
+            along += length
+        if width >= height:
+            x, width = x + depth, max(width - depth, 1e-9)
+        else:
+            y, height = y + depth, max(height - depth, 1e-9)
+        at = end
+    return found
+
+
+def _worst(row: Sequence[float], side: float) -> float:
+    """How far the worst shape of a row is from a square: 1 is one."""
+    depth = sum(row) / side
+    return max(max(depth * depth / area, area / (depth * depth)) for area in row)

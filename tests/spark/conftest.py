@@ -1,0 +1,65 @@
+"""One Spark for all tests of this folder, and brokers of both makes."""
+
+import os
+import warnings
+
+import pytest
+
+from peers.clusters import running
+from spark.sender import Sender
+
+# Cleaned by hand in tests that ask for it, flushed at once, levels and filters as tests want them.
+CONF = {
+    "enablePropertyFilter": "true",
+    "waitTimeMillsInSendQueue": 10_000,
+    "flushIntervalConsumeQueue": 100,
+    "mappedFileSizeCommitLog": 4 << 20,
+    "messageDelayLevel": "2s 1s 30s 5m",
+    "traceTopicEnable": "true",
+}
+KINDS = os.environ.get("COMETMQ_SPARK_BROKER", "cometmq,apache").split(",")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A session on two cores."""
+    pytest.importorskip("pyspark", reason="needs the spark extra: pip install 'cometmq[spark]'")
+    from pyspark.sql import SparkSession
+
+    from cometmq.spark.interpreter import use_python
+
+    use_python()
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+            .getOrCreate()
+        )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def cluster(request, tmp_path_factory):
+    """A name server and a broker."""
+    if request.param != "cometmq":
+        request.getfixturevalue("apache_class_path")
+    with running(request.param, tmp_path_factory.mktemp(request.param), CONF) as started:
+        yield started
+
+
+@pytest.fixture
+def sender(cluster):
+    """A connection to the broker, of each test: one that rests for two minutes is closed."""
+    made = Sender(cluster.broker.address)
+    yield made
+    made.close()

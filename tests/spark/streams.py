@@ -1,0 +1,37 @@
+"""Queries of a real Spark, which gives a Python process ten seconds to start, and no more.
+
+A busy machine may not keep to that. It is no fault of the query, which is started again.
+"""
+
+import time
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming import StreamingQuery
+
+NO_WORKER = "Python worker failed to connect back"
+_STARTS_MAX = 8
+
+
+def finished(writer) -> StreamingQuery:
+    """Run to its end."""
+    for starts_left in reversed(range(_STARTS_MAX)):
+        query = writer.start()
+        try:
+            query.awaitTermination()
+            return query
+        except StreamingQueryException as error:
+            if not starts_left or NO_WORKER not in str(error):
+                raise
+    raise AssertionError("the last start returns or raises")
+
+
+def under_way(writer) -> StreamingQuery:
+    """Started, and past its first look at the source."""
+    for _ in range(_STARTS_MAX):
+        query = writer.start()
+        while query.isActive and not query.recentProgress:
+            time.sleep(0.1)
+        if query.isActive:
+            return query
+        assert NO_WORKER in str(query.exception())
+    raise AssertionError(f"started {_STARTS_MAX} times")

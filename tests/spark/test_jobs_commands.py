@@ -1,0 +1,247 @@
+"""The jobs as commands: errors in one line, before Spark starts; rounds; exit codes."""
+
+import io
+import re
+import socketserver
+import subprocess
+import sys
+import threading
+
+import pytest
+from typer.testing import CliRunner
+
+from cometmq.errors import BadSetting, UserError, WorldError
+from cometmq.spark import commands
+from cometmq.spark.jobs.times import duration_ms, moment_ms
+from peers.clusters import running
+from spark.conftest import CONF
+from spark.rows import NEEDS
+from spark.sender import Sender, numbered
+
+JOBS = ["archive", "replay", "scan", "trace", "dlq", "reconcile", "lag", "windows", "dedup"]
+
+
+def run(*words):
+    """What a command says as its error."""
+    result = CliRunner().invoke(commands.pipeline, list(words))
+    error = result.exception
+    assert isinstance(error, UserError | WorldError), (result.output, error)
+    return str(error)
+
+
+def test_every_job_is_a_command_of_cometmq():
+    script = "import sys; from cometmq.cli import app; app(['pipeline', '--help'])"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+    assert all(job in said.stdout for job in JOBS)
+
+
+def test_other_commands_do_not_wait_for_spark():
+    script = (
+        "import sys, cometmq.cli\n"
+        "heavy = {'pyspark', 'pyarrow', 'pandas', 'numpy', 'matplotlib', 'rich.table'}\n"
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+
+
+def test_without_the_extra_a_job_says_what_to_install():
+    script = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "from cometmq.cli import main\n"
+        "sys.argv = 'cometmq pipeline archive -n 127.0.0.1:9876 -t t -o out'.split()\n"
+        "main()"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert said.returncode == 1
+    (line,) = said.stderr.splitlines()
+    assert line.startswith("cometmq: pyspark is missing: pip install 'cometmq[spark]'")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("500ms", 500),
+        ("30s", 30_000),
+        ("2 seconds", 2000),
+        ("3 sec", 3000),
+        ("1 minute", 60_000),
+        ("10 minutes", 600_000),
+        ("2H", 7_200_000),
+        ("1d", 86_400_000),
+    ],
+)
+def test_how_long(text, wanted):
+    assert duration_ms("--every", text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "30", "s", "-1s", "5 weeks", "1.5h", "10 minutes ago"])
+def test_how_long_that_is_not(text):
+    with pytest.raises(BadSetting, match="option --every is"):
+        duration_ms("--every", text)
+
+
+def test_when():
+    assert moment_ms("--from", "1970-01-02") == 86_400_000
+    assert moment_ms("--from", "1970-01-01T01:00:00.5") == 3_600_500
+    assert moment_ms("--from", "1970-01-01T02:00+02:00") == 0
+    with pytest.raises(BadSetting, match="option --from is 'yesterday'"):
+        moment_ms("--from", "yesterday")
+
+
+# With Spark installed
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    pytest.importorskip("pyspark", reason=NEEDS)
+    with running("cometmq", tmp_path_factory.mktemp("commands"), CONF) as started:
+        sender = Sender(started.broker.address)
+        sender.create("there", 1)
+        sender.batch("there", 0, list(numbered(5)))
+        sender.close()
+        yield started
+
+
+WRONG = {
+    "archive -n 127.0.0.1:1 -t there -o OUT": r"no name server answers \(no connection to 127",
+    "archive -n nowhere -t there -o OUT": "option nameServer is 'nowhere'",
+    "archive -n SERVER -t absent -o OUT": "there is no topic absent",
+    "archive -n SERVER -t there -o OUT --every soon": "option --every is 'soon'",
+    "archive -n SERVER -t there -o OUT --every 1s --once": "--once and --every exclude",
+    "archive -n SERVER -t there -o OUT -O tag=a": "option tag is not known: is tags meant",
+    "archive -n SERVER -t there -o OUT -O tags": "option --option is 'tags': NAME=VALUE",
+    "replay OUT/none -n SERVER -t there -o OUT": "argument ARCHIVE: there is no folder",
+    "replay . -n SERVER -t absent -o OUT": "there is no topic absent",
+    "replay . -n SERVER -t there -o OUT --from soon": "option --from is 'soon'",
+    "scan OUT/none -o OUT": "option path: there is no folder",
+    "trace -n SERVER -o OUT --trace-topic absent": "there is no topic absent",
+    "dlq -n SERVER -o OUT -g nobody": "no retry or dead-letter topic of the groups nobody",
+    "lag -n SERVER -o OUT -g nobody": "no broker has offsets of a group nobody",
+    "lag -n 127.0.0.1:1 -o OUT -g nobody": "127.0.0.1:1",
+    "reconcile -n SERVER -t there -o OUT": "one of --group, --against and --archive",
+    "reconcile -n SERVER -t there -o OUT --against there --key x": "option --key is 'x'",
+    "reconcile -n SERVER -t there -o OUT -g g --key keys": "traces know messages by their id",
+    "reconcile -n SERVER -t there -o OUT --archive OUT/none": "option --archive: there is no",
+    "windows -n SERVER -t there -o OUT --window 1": "option --window is '1'",
+    "dedup -n SERVER -t there -o OUT --key none": "option --key is 'none'",
+    "dedup -n SERVER -t there -o OUT --to-topic absent": "there is no topic absent",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_what_is_wrong_is_named_before_spark_starts(cluster, tmp_path, monkeypatch, line):
+    from cometmq.spark.jobs import rounds
+
+    def start(master):
+        raise AssertionError("it was started")
+
+    monkeypatch.setattr(rounds, "session", start)
+    words = line.replace("SERVER", cluster.namesrv.address).replace("OUT", str(tmp_path)).split()
+    said = run(*words)
+    assert "\n" not in said
+    assert re.search(WRONG[line], said), said
+
+
+def test_a_server_of_another_kind_is_named(tmp_path):
+    pytest.importorskip("pyspark", reason=NEEDS)
+
+    class Stranger(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.sendall(b"SSH-2.0-stranger\r\n" * 4)
+            self.request.recv(1000)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Stranger) as server:
+        threading.Thread(target=server.serve_forever).start()
+        address = f"127.0.0.1:{server.server_address[1]}"
+        said = run("archive", "-n", address, "-t", "t", "-o", str(tmp_path))
+        server.shutdown()
+    assert address in said
+    assert "is it a RocketMQ server?" in said
+
+
+def test_errors_inside_spark_become_one_line():
+    pytest.importorskip("pyspark", reason=NEEDS)
+    from pyspark.errors import PySparkException
+
+    from cometmq.spark.jobs.trouble import in_one_line, reason_of
+
+    pages = (
+        "[PYTHON_EXCEPTION] Job aborted:\nTraceback (most recent call last):\n  File ...\n"
+        "cometmq.errors.Unreachable: waited 1000 ms for broker broker-a: no connection\n\n\tat x.y"
+    )
+    assert reason_of(pages) == "waited 1000 ms for broker broker-a: no connection"
+    assert (
+        reason_of("[PARSE_ERROR] Syntax error at x.\n== SQL ==") == "Spark says: Syntax error at x."
+    )
+    java = "An error occurred while calling o5.start.\n: java.io.IOException: no room\n\tat a.b"
+    assert reason_of(java) == "Spark says: java.io.IOException: no room"
+    with pytest.raises(WorldError, match="Spark says: too bad"), in_one_line():
+        raise PySparkException("too bad\nand more")
+
+
+class Stopped:
+    """In the place of a session."""
+
+    def __init__(self):
+        self.stops = 0
+
+    def stop(self):
+        self.stops += 1
+
+
+@pytest.fixture
+def rounds(monkeypatch):
+    pytest.importorskip("pyspark", reason=NEEDS)
+    from cometmq.spark.jobs import rounds
+
+    monkeypatch.setattr(rounds, "session", lambda master: monkeypatch.spark)
+    monkeypatch.spark = Stopped()
+    return rounds
+
+
+def test_a_job_runs_again_until_it_is_stopped(rounds, monkeypatch, capsys):
+    from cometmq.spark.jobs.outcome import Outcome
+
+    turns = []
+
+    def job(spark):
+        turns.append(spark)
+        if len(turns) == 3:
+            raise KeyboardInterrupt
+        return Outcome("counted", ("n",), [(len(turns),)], [])
+
+    assert rounds.run("counted", job, "local[1]", 1) == 0
+    assert len(turns) == 3
+    assert monkeypatch.spark.stops == 1
+    assert capsys.readouterr().out.count("counted") == 2
+
+
+def test_an_alarm_is_an_exit_code(rounds, monkeypatch, capsys):
+    from cometmq.spark.jobs.outcome import Outcome
+
+    def job(spark):
+        return Outcome("t", ("n",), [(1,)], [], "2 messages are lost")
+
+    assert rounds.run("t", job, "local[1]", 1) == rounds.FOUND == 3
+    assert "cometmq: 2 messages are lost" in capsys.readouterr().err
+    assert monkeypatch.spark.stops == 1
+
+
+def test_a_bar_tells_how_far_a_stream_is(spark, cluster):
+    from rich.console import Console
+
+    from cometmq.spark.progress import Bar
+
+    out = io.StringIO()
+    with Bar(spark, "reading", Console(file=out, force_terminal=True, width=100)) as bar:
+        rows = spark.readStream.format("rocketmq").option("nameServer", cluster.namesrv.address)
+        query = rows.options(subscribe="there", startingOffsets="earliest").load()
+        query = query.writeStream.format("noop").trigger(processingTime="1 second").start()
+        try:
+            query.processAllAvailable()
+            assert bar.seen() == (5, 5, "messages")
+        finally:
+            query.stop()
+    assert "reading" in out.getvalue()

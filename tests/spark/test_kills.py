@@ -1,0 +1,227 @@
+"""Exactly once, whoever is killed with -9 and when.
+
+COMETMQ_SPARK_KILLS says how often: few in the run of every day, 40 in a campaign. Apache's broker,
+which starts slowly, has a fifth of it.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from peers.comet import CometBroker
+from spark.rows import NEEDS
+from spark.sender import Sender, numbered
+from spark.test_source import load
+
+pytest.importorskip("pyspark", reason=NEEDS)
+from cometmq.protocol.bodies.queues import MessageQueue
+from cometmq.spark.cluster import Cluster
+from cometmq.spark.link import Access
+from spark.app import ROWS_A_BATCH
+from spark.player import PARTITIONS, ROWS
+
+KILLS = int(os.environ.get("COMETMQ_SPARK_KILLS", "3"))
+SEED = int(os.environ.get("COMETMQ_SPARK_SEED", time.time_ns() % 10**6))
+BATCHES_A_KILL = 2
+BATCHES_WAITING = 5  # so that there is work whenever somebody is killed
+_TESTS = str(Path(__file__).parents[1])
+_PATH = os.pathsep.join(filter(None, (_TESTS, os.environ.get("PYTHONPATH"))))
+QUERIES = ("exactly-once", "at-least-once", "archive")
+VICTIMS = ("driver", "worker", "broker", "worker", "broker")  # in turn
+
+
+class Player:
+    """A child process that plays a query, and may be killed."""
+
+    def __init__(
+        self, server: str, topic: str, checkpoint: Path, batches: int, delivery: str
+    ) -> None:
+        command = [
+            sys.executable, str(Path(__file__).with_name("player.py")), server, topic,
+            str(checkpoint), str(batches), delivery,
+        ]  # fmt: skip
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def ready(self) -> bool:
+        """Its first batch is done, or it is over."""
+        return self._process.stdout.readline() != ""
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+
+    def end(self) -> int:
+        self._process.communicate(timeout=240)
+        return self._process.returncode
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_a_writer_and_a_broker_killed_at_any_point(cluster, sender, tmp_path, delivery):
+    topic = f"killed-{delivery}"
+    sender.create(topic, 3)
+    chance = random.Random(SEED)
+    checkpoint = tmp_path / "done"
+    batches = BATCHES_A_KILL * KILLS + 2
+    for _ in range(KILLS):
+        player = Player(cluster.namesrv.address, topic, checkpoint, batches, delivery)
+        if player.ready():
+            time.sleep(chance.random() * 0.15)
+        if chance.random() < 0.3:
+            cluster.broker.kill()
+            time.sleep(chance.random() * 0.3)
+            if chance.random() < 0.5:
+                player.kill()
+            cluster.broker.start()
+            time.sleep(chance.random())
+        player.kill()
+    assert Player(cluster.namesrv.address, topic, checkpoint, batches, delivery).end() == 0
+    assert checkpoint.read_text() == str(batches)
+    found = Counter(int(row["body"]) for row in load(cluster, subscribe=topic, columns="body"))
+    wanted = Counter(each // 2 * 2 for each in range(batches * PARTITIONS * ROWS))
+    assert wanted - found == Counter(), f"lost (seed {SEED})"
+    if delivery == "exactly-once":
+        assert found - wanted == Counter(), f"double (seed {SEED})"
+
+
+class App:
+    """The application of app.py in a real Spark: started again whenever it has ended."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._command = [sys.executable, str(Path(__file__).with_name("app.py")), *arguments]
+        self._errors = folder / "app-errors"
+        self.starts = 0
+        self._process = self._started()
+
+    def _started(self) -> "subprocess.Popen[str]":
+        self.starts += 1
+        with self._errors.open("a") as errors:
+            return subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                text=True, start_new_session=True, env=os.environ | {"PYTHONPATH": _PATH},
+            )  # fmt: skip
+
+    def wait_for_batch(self, query: str) -> None:
+        """Until it has done one; if the application ends before, by the next one."""
+        while not (line := self._process.stdout.readline()).startswith(f"batch {query} "):
+            if not line:
+                self._start_again()
+
+    def _start_again(self) -> None:
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            pipe.close()
+        # Its driver is gone. Its workers may send for a while yet, and are left to.
+        for pid in self._family("java"):
+            os.kill(pid, signal.SIGKILL)
+        self._process = self._started()
+
+    def kill(self, victim: str, chance: random.Random) -> None:
+        name = {"driver": "java", "worker": "pyspark.daemon"}[victim]
+        alive = self._family(name)
+        if alive:
+            os.kill(chance.choice(alive), signal.SIGKILL)
+
+    def finish(self, starts_max: int) -> None:
+        """Let it work off what is there."""
+        for _ in range(starts_max):
+            self._process.communicate(timeout=600)
+            if self._process.returncode == 0:
+                return
+            self._start_again()
+        pytest.fail(f"it does not end:\n{self._errors.read_text()[-5000:]}")
+
+    def close(self) -> None:
+        self._process.kill()
+        for pid in self._family(""):
+            os.kill(pid, signal.SIGKILL)
+        self._process.communicate()
+
+    def _family(self, name: str) -> list[int]:
+        """Processes of its session with such a command line."""
+        found = []
+        for path in Path("/proc").iterdir():
+            if path.name.isdigit():
+                try:
+                    is_ours = os.getsid(int(path.name)) == self._process.pid
+                    line = (path / "cmdline").read_text() if is_ours else ""
+                except (ProcessLookupError, FileNotFoundError):
+                    continue
+                if is_ours and name in line and line:
+                    found.append(int(path.name))
+        return found
+
+
+class Feed:
+    """Keeps work waiting, in a topic of two queues."""
+
+    def __init__(self, cluster, topic: str, behind: str) -> None:
+        self._cluster = cluster
+        self._servers = Cluster((cluster.namesrv.address,), Access())
+        self._topic = topic
+        self._behind = behind
+        self._count = 0
+
+    def top_up(self) -> None:
+        waiting = self._end(self._topic) - self._end(self._behind)
+        missing = (BATCHES_WAITING * ROWS_A_BATCH - waiting) // 2
+        if missing > 0:
+            sender = Sender(self._cluster.broker.address)
+            for queue in (0, 1):
+                sender.batch(self._topic, queue, list(numbered(missing, first=self._count)))
+                self._count += missing
+            sender.close()
+
+    def _end(self, topic: str) -> int:
+        queues = (MessageQueue(topic, "broker-a", number) for number in (0, 1))
+        return sum(self._servers.end(queue) for queue in queues)
+
+
+def kills_of(cluster) -> int:
+    return KILLS if isinstance(cluster.broker, CometBroker) else max(2, KILLS // 5)
+
+
+@pytest.mark.timeout(600 + 120 * KILLS)
+def test_a_driver_workers_and_the_broker_of_a_real_spark_killed_at_any_point(
+    spark, cluster, sender, tmp_path
+):
+    names = ("kills-source", "kills-once", "kills-least")
+    for topic in names:
+        sender.create(topic, 2)
+    chance = random.Random(SEED)
+    feed = Feed(cluster, "kills-source", "kills-once")
+    feed.top_up()
+    app = App(tmp_path, cluster.namesrv.address, *names, str(tmp_path))
+    killed: Counter[str] = Counter()
+    try:
+        while killed.total() < kills_of(cluster):
+            app.wait_for_batch(chance.choice(QUERIES))
+            feed.top_up()
+            time.sleep(chance.random() * 4)
+            victim = VICTIMS[killed.total() % len(VICTIMS)]
+            if victim == "broker":
+                cluster.broker.kill()
+                time.sleep(chance.random())
+                cluster.broker.start()
+            else:
+                app.kill(victim, chance)
+            killed[victim] += 1
+        app.finish(5)
+    finally:
+        app.close()
+    print(f"seed {SEED}: {dict(killed)}, {app.starts} starts")
+    sent = load(cluster, subscribe="kills-source", columns="queueId,queueOffset,body")
+    wanted = Counter(row["body"].upper() for row in sent)
+    once = Counter(row["body"] for row in load(cluster, subscribe="kills-once", columns="body"))
+    assert (once - wanted, wanted - once) == (Counter(), Counter()), f"seed {SEED}"
+    least = Counter(row["body"] for row in load(cluster, subscribe="kills-least", columns="body"))
+    assert wanted - least == Counter(), f"lost (seed {SEED})"
+    lake = spark.read.parquet(str(tmp_path / "lake")).select("queueId", "queueOffset").collect()
+    assert sorted(map(tuple, lake)) == sorted((r["queueId"], r["queueOffset"]) for r in sent)

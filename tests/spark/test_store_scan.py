@@ -1,0 +1,158 @@
+"""The files of a store, live and copied, equal to the network read."""
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from cometmq.errors import BadSetting
+from cometmq.protocol.compression import compress
+from cometmq.protocol.flags import MessageFlag
+from spark.rows import NEEDS
+from spark.sender import Sender, numbered
+
+pytest.importorskip("pyspark", reason=NEEDS)
+from cometmq.spark.pull import DataLost
+from cometmq.spark.source import RocketMQSource
+from cometmq.spark.store_scan import StoreSource
+
+TOPICS = "scanned,packed"
+
+
+def rows_of(source):
+    reader = source.reader(None)
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    return sorted(rows, key=lambda row: (row["topic"], row["queueId"], row["queueOffset"]))
+
+
+def scan(folder, **options):
+    path = str(folder)
+    return rows_of(StoreSource({"path": path, "brokerName": "broker-a", **options}))
+
+
+@pytest.fixture(scope="module")
+def store(cluster):
+    """The folder of a live broker, and what the network says is in it."""
+    sender = Sender(cluster.broker.address)
+    sender.create("scanned", 3)
+    sender.create("packed", 1)
+    for queue in range(3):
+        sender.batch("scanned", queue, list(numbered(3000, first=queue * 3000)))
+    for kind in (MessageFlag.ZLIB, MessageFlag.LZ4, MessageFlag.ZSTD):
+        body = compress(b"much of the same " * 100, kind)
+        sender.one("packed", 0, body, "TAGS\x01t", int(MessageFlag.COMPRESSED | kind))
+    sender.one("packed", 0, b"half", "TRAN_MSG\x01true\x02PGROUP\x01g\x02UNIQ_KEY\x01A1", 4)
+    sender.one("packed", 0, b"plain")
+    sender.close()
+    network = rows_of(RocketMQSource({"nameServer": cluster.namesrv.address, "subscribe": TOPICS}))
+    assert len(network) == 9004
+    folder = cluster.broker.folder / "store"
+    deadline = time.monotonic() + 30
+    while len(scan(folder, subscribe=TOPICS, columns="topic,queueId,queueOffset")) < 9004:
+        assert time.monotonic() < deadline, "the units are not written"
+        time.sleep(0.2)
+    return folder, network
+
+
+@pytest.fixture
+def copied(store, tmp_path):
+    """A copy, as of a backup: made while the broker runs."""
+    shutil.copytree(store[0], tmp_path / "store", ignore=shutil.ignore_patterns("lock"))
+    return tmp_path / "store", store[1]
+
+
+def test_a_live_store_and_a_copy_equal_the_network_read(store, copied):
+    for folder, network in (store, copied):
+        assert scan(folder, subscribe=TOPICS) == network
+        assert scan(folder, subscribe=TOPICS, by="log") == network
+        assert scan(folder, subscribe=TOPICS, verifyCrc="true") == network
+    assert [row["body"] for row in network[:3]] == [b"much of the same " * 100] * 3
+
+
+def test_a_copy_of_the_log_alone(copied):
+    folder, network = copied
+    shutil.rmtree(folder / "consumequeue")
+    found = scan(folder)
+    assert [row for row in found if row["topic"] in TOPICS.split(",")] == network
+    halves = [row for row in found if row["topic"] == "RMQ_SYS_TRANS_HALF_TOPIC"]
+    assert [row["body"] for row in halves] == [b"half"]
+    assert scan(folder, subscribe="packed") == network[:4]
+
+
+def test_small_partitions_times_and_patterns(copied):
+    folder, network = copied
+    assert scan(folder, subscribe=TOPICS, maxRecordsPerPartition="700") == network
+    assert scan(folder, subscribePattern="scan.*") == network[4:]
+    moment = network[5000]["storeTimestamp"]
+    milliseconds = str(int(moment.timestamp() * 1000))
+    wanted = [row for row in network if row["storeTimestamp"] >= moment]
+    assert scan(folder, subscribe=TOPICS, startingTimestamp=milliseconds) == wanted
+    wanted = [row for row in network if row["storeTimestamp"] < moment]
+    assert scan(folder, subscribe=TOPICS, endingTimestamp=milliseconds) == wanted
+
+
+def test_a_torn_tail_and_damage(copied):
+    folder, network = copied
+    first = sorted((folder / "commitlog").iterdir())[0]
+    data = bytearray(first.read_bytes())
+    at = data.index(b"%010d" % 1234) - 88  # the head of a record of the queue 0
+    data[at + 4 : at + 8] = b"\0\0\0\0"
+    first.write_bytes(data)
+    for way in ("queues", "log"):
+        with pytest.raises(DataLost, match="failOnDataLoss=false"):
+            scan(folder, subscribe=TOPICS, by=way)
+        found = scan(folder, subscribe=TOPICS, by=way, failOnDataLoss="false")
+        assert found == [row for row in network if row["body"][:10] != b"%010d" % 1234]
+
+
+def test_the_last_record_torn(copied):
+    folder, network = copied
+    last = max(path for path in (folder / "commitlog").iterdir() if has_records(path))
+    data = bytearray(last.read_bytes())
+    at = data.rindex(b"plain")
+    data[at + 2 :] = bytes(len(data) - at - 2)
+    last.write_bytes(data)
+    shutil.rmtree(folder / "consumequeue")
+    assert scan(folder, subscribe=TOPICS) == [row for row in network if row["body"] != b"plain"]
+
+
+def has_records(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) != bytes(4)
+
+
+def test_a_bad_crc_is_found_when_asked_for(copied):
+    folder, network = copied
+    last = max(path for path in (folder / "commitlog").iterdir() if has_records(path))
+    data = bytearray(last.read_bytes())
+    at = data.rindex(b"plain")
+    data[at : at + 5] = b"plane"
+    last.write_bytes(data)
+    assert len(scan(folder, subscribe=TOPICS)) == len(network)
+    with pytest.raises(DataLost, match="the body of the record at"):
+        scan(folder, subscribe=TOPICS, verifyCrc="true")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "option path is missing"),
+        ({"path": "/nowhere"}, "there is no folder /nowhere/commitlog"),
+        ({"path": "HERE", "by": "heart"}, "option by is 'heart'"),
+        ({"path": "HERE", "subscribe": "unheard"}, "the store has no topic unheard"),
+        ({"path": "HERE", "colums": "body"}, "is columns meant"),
+    ],
+)
+def test_errors_name_the_option(store, options, words):
+    given = {name: value.replace("HERE", str(store[0])) for name, value in options.items()}
+    with pytest.raises(BadSetting, match=words):
+        rows_of(StoreSource(given))
+
+
+def test_nothing_is_written(store):
+    folder, _ = store
+    before = sorted(folder.iterdir())
+    scan(folder)
+    assert sorted(folder.iterdir()) == before
