@@ -32,11 +32,13 @@ make_venv() {
     return 1
 }
 
+# What an environment with these extras was made from; one that was moved does not work.
+made_for() { printf '%s\n' "$1 $PWD $(cksum pyproject.toml)"; }
+
 prepare() {
     extras=$1
-    wanted="$extras $PWD $(cksum pyproject.toml)" # an environment that was moved does not work
     stamp=.venv/made-for-$extras
-    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && .venv/bin/python -c '' && return
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(made_for "$extras")" ] && .venv/bin/python -c '' && return
     case "$(cat .venv/made-for-* 2>/dev/null)" in *" $PWD "* | "") ;; *) rm -rf .venv ;; esac
     [ -x .venv/bin/python ] && .venv/bin/python -m pip --version >/dev/null 2>&1 || make_venv || return 1
     say "preparing .venv (once, and again when the dependencies change) ..."
@@ -44,5 +46,7 @@ prepare() {
         say "installing the dependencies failed; the lines above say why"
         return 1
     fi
-    printf '%s\n' "$wanted" >"$stamp"
+    made_for "$extras" >"$stamp"
+    # Tests have all that servers have: ./run in a test installs nothing under the other tests.
+    [ "$extras" != test ] || made_for speed >.venv/made-for-speed
 }

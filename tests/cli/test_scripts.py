@@ -45,7 +45,7 @@ def start(checkout, script, python):
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
 
 
@@ -73,3 +73,16 @@ def test_run_hands_over_its_arguments_exit_code_and_folder(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "listenPort=1234" in done.stdout
     assert subprocess.run([str(ROOT / "run"), "nonsense"], capture_output=True).returncode == 2
+
+
+def test_run_serves_and_says_what_to_type_next(tmp_path):
+    served = subprocess.Popen(
+        [str(ROOT / "run"), "standalone", "--port", "0", "--store", str(tmp_path)],
+        env=os.environ | {"HOME": str(tmp_path)}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with served:
+        said = [served.stdout.readline().strip() for _ in range(5)]
+        served.terminate()
+    assert said[0].startswith("cometmq is ready: name server 127.0.0.1:")
+    assert said[3:] == [f"{ROOT / 'run'} admin topicList", f"{ROOT / 'run'} demo"]
+    assert served.returncode == 0

@@ -1,0 +1,31 @@
+"""A message that is delivered if a local transaction commits, and only then."""
+
+import asyncio
+
+from cometmq import Message, ReceivedMessage, TransactionProducer, TransactionState
+
+paid: dict[str, bool] = {}  # in your program: a table of its database
+
+
+async def pay(message: Message) -> TransactionState:
+    """The local transaction. It may also end as UNKNOWN: then the broker asks later."""
+    (order,) = message.keys
+    paid[order] = int(order) % 2 == 0
+    return TransactionState.COMMIT if paid[order] else TransactionState.ROLLBACK
+
+
+async def was_paid(message: ReceivedMessage) -> TransactionState:
+    """Asked by the broker when it has not heard how a transaction ended."""
+    (order,) = message.keys
+    return TransactionState.COMMIT if paid.get(order) else TransactionState.ROLLBACK
+
+
+async def main() -> None:
+    async with TransactionProducer("example-payers", check=was_paid) as producer:
+        for order in map(str, range(10)):
+            message = Message("ExamplePayments", f"order {order} is paid", keys=order)
+            result = await producer.send_in_transaction(message, pay)
+            print(f"order {order}: {result.state.name}")
+
+
+asyncio.run(main())

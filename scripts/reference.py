@@ -1,0 +1,244 @@
+"""Writes docs/compat.md and docs/settings.md from the tables and structs that say the same in code.
+
+    python scripts/reference.py
+
+A test fails when the files are not what this would write.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from unittest.mock import MagicMock
+
+from msgspec import NODEFAULT
+from msgspec.inspect import EnumType, IntType, Metadata, Type, UnionType, type_info
+
+from cometmq.admin import commands
+from cometmq.broker import config as broker
+from cometmq.broker.handlers import filtersrv
+from cometmq.broker.handlers.routes import build_routes as broker_routes
+from cometmq.broker.identity import identity_of
+from cometmq.namesrv import config as namesrv
+from cometmq.namesrv.handlers import build_routes as namesrv_routes
+from cometmq.protocol.codes import VERSION_NAME, RequestCode
+from cometmq.protocol.java import java_text
+from cometmq.remoting.config import ServerConfig
+from cometmq.remoting.dispatch import Route, Routes
+from cometmq.settings import MEANINGLESS, Settings
+from cometmq.store.config import StoreConfig
+
+DOCS = Path(__file__).parent.parent / "docs"
+_MADE = "<!-- Made by scripts/reference.py from the code; a change here is lost. -->"
+_CODE = RequestCode
+
+# Codes that no server of ours answers, by who does.
+_ELSEWHERE = {
+    "Clients answer them; a broker asks": {
+        _CODE.CHECK_TRANSACTION_STATE,
+        _CODE.NOTIFY_CONSUMER_IDS_CHANGED,
+        _CODE.RESET_CONSUMER_CLIENT_OFFSET,
+        _CODE.GET_CONSUMER_STATUS_FROM_CLIENT,
+        _CODE.PUSH_REPLY_MESSAGE_TO_CLIENT,
+    },
+    "They come with access control": {
+        _CODE.UPDATE_AND_CREATE_ACL_CONFIG,
+        _CODE.DELETE_ACL_CONFIG,
+        _CODE.GET_BROKER_CLUSTER_ACL_INFO,
+        _CODE.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
+        _CODE.GET_BROKER_CLUSTER_ACL_CONFIG,
+    },
+    "Nobody answers them in 4.9 either": {
+        _CODE.QUERY_BROKER_OFFSET,
+        _CODE.GET_TOPIC_CONFIG_LIST,
+        _CODE.GET_TOPIC_NAME_LIST,
+        _CODE.TRIGGER_DELETE_FILES,
+        _CODE.SUSPEND_CONSUMER,
+        _CODE.RESUME_CONSUMER,
+        _CODE.RESET_CONSUMER_OFFSET_IN_CONSUMER,
+        _CODE.RESET_CONSUMER_OFFSET_IN_BROKER,
+        _CODE.ADJUST_CONSUMER_THREAD_POOL,
+        _CODE.WHO_CONSUME_THE_MESSAGE,
+    },
+}
+
+# What a setting is when nobody sets it, where the machine decides.
+_BY_THE_MACHINE = MappingProxyType(
+    {
+        "brokerName": "the host's name",
+        "brokerIP1": "this machine's address",
+        "storePathRootDir": "`$HOME/store`",
+        "brokerConfigPath": "the `-c` file, or `broker.properties` in the root",
+        "namesrvAddr": "`$NAMESRV_ADDR`",
+        "kvConfigPath": "`$HOME/namesrv/kvConfig.json`",
+        "configStorePath": "the `-c` file, or `$HOME/namesrv/namesrv.properties`",
+    }
+)
+
+
+def compat() -> str:
+    """Which codes are answered, and by whom."""
+    nothing = MagicMock()  # a table is only looked at: its handlers are never called
+    somebody = identity_of(broker.BrokerConfig(broker_name="b", broker_ip1="127.0.0.1"), 10911)
+    servers = {
+        "a name server": namesrv_routes(nothing, nothing, nothing, nothing),
+        "a broker": broker_routes(MagicMock(identity=somebody)),
+    }
+    return "\n".join(
+        [
+            _MADE,
+            "# Which requests are answered",
+            "",
+            f"Both servers speak as {VERSION_NAME}. A request that is not listed is answered",
+            "with REQUEST_CODE_NOT_SUPPORTED. A field with `*` must be there; a request that lacks",
+            "it, or has something else in it than its type allows, is answered with its name, and",
+            "changes nothing (`tests/broker/test_every_code.py`).",
+            *(line for name, routes in servers.items() for line in _answers(name, routes)),
+            *_not_answered(set().union(*servers.values())),
+            *_admin_commands(has_accounts=_CODE.DELETE_ACL_CONFIG in servers["a broker"]),
+            "",
+        ]
+    )
+
+
+def _admin_commands(has_accounts: bool) -> Iterator[str]:
+    own = [each for each in commands.ALL if each.is_ours]
+    yield from (
+        "",
+        "## Commands of the admin tool",
+        "",
+        "`cometmq admin` and `mqadmin` have the names and flags of the 56 commands of 4.9; a test",
+        "compares them with what Apache's tool tells of itself, and another runs each of them on a",
+        "cluster of ours and on Apache's 4.9.7 (`tests/admin`, `tests/admin_live`). All take",
+        "`-o json`, `yaml` or `csv`; those that change something take `--dry-run`, and answer with",
+        "a table of where, what and `success` or why not.",
+    )
+    if not has_accounts:
+        yield "A broker of ours refuses the `acl` commands: it has no access control yet."
+    yield from ("", "| RocketMQ's | plain form | dry run | what differs |", "|---|---|:-:|---|")
+    for each in commands.ALL:
+        if not each.is_ours:
+            dry = "yes" if each.changes else ""
+            yield f"| {each.name} | `{each.plain}` | {dry} | {each.differs or '—'} |"
+    named = "; ".join(f"`{each.plain}`: {each.about}" for each in own)
+    yield from ("", f"Ours alone: {named}.")
+
+
+def _answers(name: str, routes: Routes) -> Iterator[str]:
+    yield from ("", f"## What {name} answers", "", "| code | name | fields |", "|---:|---|---|")
+    for code, route in sorted(routes.items()):
+        yield f"| {code} | {RequestCode(code).name}{_remark(route)} | {_fields(route)} |"
+
+
+def _remark(route: Route) -> str:
+    if route.handler is filtersrv.decline:
+        return " (declined: there are no filter classes)"
+    return "" if route.vip_port else " (first port only)"
+
+
+def _fields(route: Route) -> str:
+    found = type_info(route.header).fields  # type: ignore[attr-defined]
+    return ", ".join(f"{each.encode_name}{'*' if each.required else ''}" for each in found) or "—"
+
+
+def _not_answered(answered: set[int]) -> Iterator[str]:
+    yield from ("", "## What neither answers")
+    named = set().union(*_ELSEWHERE.values())
+    assert named == set(RequestCode) - answered, sorted(named ^ (set(RequestCode) - answered))
+    for why, codes in _ELSEWHERE.items():
+        names = ", ".join(f"{code.name} ({code.value})" for code in sorted(codes))
+        yield from ("", f"{why}: {names}.")
+
+
+def settings() -> str:
+    """Every setting with its default, bounds and meaning."""
+    shared = set(ServerConfig.__struct_encode_fields__) - {"listenPort"}
+    return "\n".join(
+        [
+            _MADE,
+            "# Settings",
+            "",
+            "Of a file (`-c`), of the command line (`key=value`), or, where *live* says yes,",
+            "changed in a running server by `updateBrokerConfig` or `updateNamesrvConfig`. A key",
+            "that is not listed is refused, with the nearest that is.",
+            *_section("Both servers", ServerConfig, {"listenPort"}),
+            *_section("Name server", namesrv.NamesrvConfig, shared),
+            *_section("Broker", broker.BrokerConfig, shared),
+            *_section("A broker's store", StoreConfig),
+            "",
+            "## Taken, and without a meaning here",
+            "",
+            "There are no thread pools, native selectors, direct memory or second log. These keys",
+            "of the original are taken, so that its files work as they are, and named once in the",
+            "log:",
+            "",
+            ", ".join(f"`{key}`" for key in sorted(MEANINGLESS - _known())) + ".",
+            "",
+        ]
+    )
+
+
+def _known() -> set[str]:
+    shapes = (namesrv.NamesrvConfig, broker.BrokerConfig, StoreConfig)
+    return {key for shape in shapes for key in shape.__struct_encode_fields__}
+
+
+def _section(
+    title: str, shape: type[Settings], without: AbstractSet[str] = frozenset()
+) -> Iterator[str]:
+    live = broker.CHANGEABLE | namesrv.CHANGEABLE
+    yield from ("", f"## {title}", "", "| key | default | may be | live | what it does |")
+    yield "|---|---|---|---|---|"
+    for field in type_info(shape).fields:  # type: ignore[attr-defined]
+        key = field.encode_name
+        if key in without:
+            continue
+        kind, meaning = _described(field.type)
+        changes = "yes" if key in live else ""
+        yield f"| `{key}` | {_default(field)} | {_bounds(kind)} | {changes} | {meaning} |"
+
+
+def _described(kind: Type) -> tuple[Type, str]:
+    """The type itself, and what its description says."""
+    meaning = ""
+    while isinstance(kind, Metadata):
+        meaning = meaning or (kind.extra_json_schema or {}).get("description", "")
+        kind = kind.type
+    return kind, meaning.replace("|", "\\|")
+
+
+def _default(field: Any) -> str:
+    if field.encode_name in _BY_THE_MACHINE:
+        return _BY_THE_MACHINE[field.encode_name]
+    assert field.default is not NODEFAULT, f"{field.encode_name} must be told where it comes from"
+    value = field.default.value if hasattr(field.default, "value") else field.default
+    return f"`{java_text(value)}`" if value != "" else ""
+
+
+def _bounds(kind: Type) -> str:
+    match kind:
+        case EnumType():
+            return ", ".join(str(each.value) for each in kind.cls)
+        case IntType(ge=None, le=None):
+            return "a number"
+        case IntType(ge=low, le=None):
+            return f"{low} up"
+        case IntType(ge=low, le=high):
+            return f"{low} to {high}" if low != high else str(low)
+        case UnionType():
+            raise AssertionError(f"a setting has one type: {kind}")
+    return {"BoolType": "true, false", "StrType": "text"}[type(kind).__name__]
+
+
+PAGES = {"compat.md": compat, "settings.md": settings}
+
+
+def main() -> None:
+    """Write both."""
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Plays all stories at once on a cluster of their own, and shows them in a table."""
+
+import asyncio
+import logging
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from cometmq.demo.stories import SETTINGS, STORIES, Progress, play
+from cometmq.standalone import Standalone
+
+
+def run_demo(console: Console) -> int:
+    """The exit code: how many stories did not end as they should."""
+    # The stories fail on purpose here and there, and the table says what happens.
+    logging.getLogger("cometmq").setLevel(logging.CRITICAL)
+    with tempfile.TemporaryDirectory(prefix="cometmq-demo-") as folder:
+        return asyncio.run(_run(Path(folder), console))
+
+
+async def _run(folder: Path, console: Console) -> int:
+    begun = time.monotonic()
+    stories = [Progress(title) for title in STORIES]
+    async with Standalone(folder, settings=SETTINGS) as cluster:
+        console.print(f"a name server at {cluster.name_server}, a broker, and five stories:")
+        with Live(_table(stories), console=console, refresh_per_second=10) as live:
+            for progress in stories:
+                progress.changed = lambda: live.update(_table(stories))
+            ends = await asyncio.gather(
+                *(
+                    play(STORIES[progress.title], cluster.name_server, progress)
+                    for progress in stories
+                ),
+                return_exceptions=True,
+            )
+    if not console.is_terminal:
+        console.print()  # else a live table ends its own last line
+    failures = {
+        progress.title: end
+        for progress, end in zip(stories, ends, strict=True)
+        if isinstance(end, BaseException)
+    }
+    for title, failure in failures.items():
+        console.print(f"[red]{title}: {type(failure).__name__} {failure}[/]")
+    sent, received = (sum(getattr(each, kind) for each in stories) for kind in ("sent", "received"))
+    console.print(
+        f"{sent} messages sent, {received} received, {len(stories) - len(failures)} of"
+        f" {len(stories)} stories ended as they should, in {time.monotonic() - begun:.1f} s"
+    )
+    return len(failures)
+
+
+def _table(stories: Sequence[Progress]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading, justify in (("", "left"), ("story", "left"), ("sent", "right"),
+                             ("received", "right"), ("what happens", "left")):  # fmt: skip
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    for story in stories:
+        mark = "[green]done[/]" if story.is_over else "[yellow]runs[/]"
+        table.add_row(mark, story.title, str(story.sent), str(story.received), story.says)
+    return table

@@ -1,0 +1,189 @@
+"""What the demonstration plays: each story sends, consumes, and knows how it should end."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from cometmq.client.config import PushConsumerConfig
+from cometmq.client.consumer.push import PushConsumer
+from cometmq.client.message import Message, ReceivedMessage
+from cometmq.client.producer import Producer
+from cometmq.client.transaction import TransactionProducer, TransactionState
+from cometmq.protocol.bodies.heartbeat import ConsumeFrom
+from cometmq.protocol.names import dlq_topic
+
+STEPS = ("created", "paid", "shipped", "done")
+# Retries of hours would make a long demonstration.
+SETTINGS = {"messageDelayLevel": "1s" + " 1s" * 17, "transactionTimeOut": "2000"}
+_PATIENCE_S = 30
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a story is, for whoever looks on."""
+
+    title: str
+    sent: int = 0
+    received: int = 0
+    says: str = ""
+    is_over: bool = False
+    changed: Callable[[], None] = field(default=lambda: None, repr=False)
+
+    def tell(self, says: str = "", *, sent: int = 0, received: int = 0) -> None:
+        """Something happened."""
+        self.sent += sent
+        self.received += received
+        self.says = says or self.says
+        self.changed()
+
+
+Story = Callable[[str, Progress], Awaitable[None]]
+
+
+def _consumer(group: str, name_server: str, retries: int = -1) -> PushConsumer:
+    config = PushConsumerConfig(
+        group=group, consume_from=ConsumeFrom.FIRST_OFFSET, max_reconsume_times=retries
+    )
+    return PushConsumer(config, name_server)
+
+
+async def quick_start(name_server: str, progress: Progress) -> None:
+    """Ten messages, and a group that takes them."""
+    left = asyncio.Semaphore(0)
+    consumer = _consumer("demo-quick-start", name_server)
+
+    @consumer.on("DemoTopic", tags="TagA")
+    async def take(message: ReceivedMessage) -> None:
+        progress.tell(f"got {message.text()!r} from queue {message.queue_id}", received=1)
+        left.release()
+
+    async with Producer("demo-producers", name_server) as producer:
+        for number in range(10):
+            await producer.send(Message("DemoTopic", f"Hello {number}", tags="TagA"))
+            progress.tell(sent=1)
+        async with consumer:
+            for _ in range(10):
+                await left.acquire()
+
+
+async def ordered(name_server: str, progress: Progress) -> None:
+    """The steps of three orders, each in order."""
+    seen: dict[str, list[str]] = defaultdict(list)
+    over = asyncio.Event()
+    consumer = _consumer("demo-ordered", name_server)
+
+    @consumer.on("DemoOrders", orderly=True)
+    async def take(message: ReceivedMessage) -> None:
+        order, step = message.text().split()
+        seen[order].append(step)
+        progress.tell(f"order {order}: {' > '.join(seen[order])}", received=1)
+        if sum(map(len, seen.values())) == 3 * len(STEPS):
+            over.set()
+
+    async with Producer("demo-orders", name_server) as producer:
+        for step in STEPS:
+            for order in ("17", "18", "19"):
+                message = Message("DemoOrders", f"{order} {step}", sharding_key=order)
+                await producer.send(message)
+                progress.tell(sent=1)
+        async with consumer:
+            await over.wait()
+    if any(tuple(steps) != STEPS for steps in seen.values()):
+        raise AssertionError(f"out of order: {dict(seen)}")
+
+
+async def delayed(name_server: str, progress: Progress) -> None:
+    """A message that comes a second later."""
+    over = asyncio.Event()
+    begun = time.monotonic()
+    consumer = _consumer("demo-delayed", name_server)
+
+    @consumer.on("DemoDelays")
+    async def take(message: ReceivedMessage) -> None:
+        late = time.monotonic() - begun
+        progress.tell(f"came {late:.1f} s after it was sent", received=1)
+        over.set()
+
+    async with Producer("demo-delays", name_server) as producer:
+        await producer.send(Message("DemoDelays", "Hello later", delay_level=1))
+        progress.tell("waits in the broker", sent=1)
+        async with consumer:
+            await over.wait()
+
+
+async def transaction(name_server: str, progress: Progress) -> None:
+    """One that commits, one that rolls back, one whose end the broker must ask for."""
+    over = asyncio.Event()
+    came: set[str] = set()
+    consumer = _consumer("demo-transactions", name_server)
+
+    @consumer.on("DemoPayments")
+    async def take(message: ReceivedMessage) -> None:
+        came.add(message.text())
+        progress.tell(f"{' and '.join(sorted(came))} came; not the one rolled back", received=1)
+        if len(came) == 2:
+            over.set()
+
+    ends = {
+        "committed": TransactionState.COMMIT,
+        "rolled back": TransactionState.ROLLBACK,
+        "asked for": TransactionState.UNKNOWN,
+    }
+
+    async def local(message: Message) -> TransactionState:
+        return ends[message.body.decode()]
+
+    async def check(message: ReceivedMessage) -> TransactionState:
+        return TransactionState.COMMIT
+
+    async with TransactionProducer("demo-payers", name_server, check=check) as producer:
+        for text in ends:
+            await producer.send_in_transaction(Message("DemoPayments", text), local)
+            progress.tell("the broker asks after two seconds", sent=1)
+        async with consumer:
+            await over.wait()
+    if "rolled back" in came:
+        raise AssertionError("a message came that was rolled back")
+
+
+async def dead_letter(name_server: str, progress: Progress) -> None:
+    """A message that no listener can stand."""
+    over = asyncio.Event()
+    group = "demo-failing"
+    consumer = _consumer(group, name_server, retries=2)
+    undertaker = _consumer("demo-undertakers", name_server)
+
+    @consumer.on("DemoPoison")
+    async def fail(message: ReceivedMessage) -> None:
+        progress.tell(f"try {message.reconsume_times + 1} fails", received=1)
+        raise ValueError("as it should")
+
+    @undertaker.on(dlq_topic(group))
+    async def bury(message: ReceivedMessage) -> None:
+        progress.tell(f"is a dead letter of {group}")
+        over.set()
+
+    async with Producer("demo-poisoners", name_server) as producer:
+        await producer.send(Message("DemoPoison", "poison"))
+        progress.tell(sent=1)
+        async with consumer, undertaker:
+            await over.wait()
+
+
+STORIES: dict[str, Story] = {
+    "quick start": quick_start,
+    "ordered": ordered,
+    "delayed": delayed,
+    "transaction": transaction,
+    "dead letter": dead_letter,
+}
+
+
+async def play(story: Story, name_server: str, progress: Progress) -> None:
+    """A story to its end; TimeoutError if it has none."""
+    async with asyncio.timeout(_PATIENCE_S):
+        await story(name_server, progress)
+    progress.is_over = True
+    progress.tell()

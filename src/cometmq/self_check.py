@@ -1,0 +1,44 @@
+"""One message through a cluster and back, to see that it works."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from cometmq.client.config import ClientConfig
+from cometmq.client.consumer.pull import PullConsumer
+from cometmq.client.message import Message
+from cometmq.client.producer import Producer
+from cometmq.client.session import Session
+from cometmq.errors import PeerError, Refused, WorldError
+from cometmq.standalone import Standalone
+
+log = logging.getLogger(__name__)
+
+TOPIC = "cometmq-self-check"
+GROUP = "cometmq-self-check"
+_QUEUES = 4
+
+
+async def self_check(name_server: str) -> None:
+    """Send, and read it back; WorldError if something else comes, and what clients raise."""
+    async with Session.own(ClientConfig(name_servers=name_server)) as session:
+        async with Producer(GROUP, session=session) as producer:
+            sent = await producer.send(Message(TOPIC, b"are you there?"))
+        async with PullConsumer(GROUP, session=session) as consumer:
+            found = await consumer.pull(sent.queue, sent.queue_offset, 1)
+    if [message.message_id for message in found.messages] != [sent.message_id]:
+        raise WorldError(f"sent {sent}, but read {found}")
+
+
+@asynccontextmanager
+async def checked(cluster: Standalone) -> AsyncIterator[Standalone]:
+    """The cluster, running and checked; WorldError if it does not do what it should."""
+    async with cluster:
+        await cluster.create_topic(TOPIC, _QUEUES)  # a broker may be set to make none by itself
+        try:
+            await self_check(cluster.name_server)
+        except Refused as error:
+            log.warning("the broker serves, but its settings refused the self-check: %s", error)
+        except (PeerError, WorldError) as error:
+            raise WorldError(f"the self-check failed: {error}") from error
+        yield cluster

@@ -1,0 +1,41 @@
+"""Fixtures for pytest, there as soon as cometmq is installed.
+
+    def test_orders(rocketmq, rocketmq_topic):
+        with Producer("group", rocketmq.name_server) as producer:
+            producer.send(Message(rocketmq_topic, b"..."))
+
+`rocketmq` is one broker and name server for the whole run, in the test's own process, ready in a
+tenth of a second; `rocketmq_topic` is a topic that no other test has.
+"""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from cometmq.testing.blocking import EmbeddedCluster
+
+_topics = count()
+_TOPIC_LENGTH_MAX = 100
+
+
+@pytest.fixture(scope="session")
+def rocketmq(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[EmbeddedCluster]":
+    """A cluster for all tests of the run: clients are given `rocketmq.name_server`."""
+    from cometmq.testing.blocking import EmbeddedCluster  # most runs of pytest want none
+
+    with EmbeddedCluster(tmp_path_factory.mktemp("rocketmq")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def rocketmq_topic(rocketmq: "EmbeddedCluster", request: pytest.FixtureRequest) -> str:
+    """A topic of this test alone, with four queues."""
+    words = "".join(
+        sign if sign.isalnum() and sign.isascii() else "-" for sign in request.node.name
+    )
+    topic = f"{words[:_TOPIC_LENGTH_MAX]}-{next(_topics)}"
+    rocketmq.create_topic(topic)
+    return topic
