@@ -1,7 +1,5 @@
 """The name server under load, beside Apache's in the same run where Java is at hand."""
 
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -11,13 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from measure import machine, process_cpu_s, rss_mb, show
+from raw_client import RawClient, request
 
 from cometmq.protocol.bodies.register import RegisterBroker, encode_register
 from cometmq.protocol.bodies.tables import DataVersion, TopicConfig, TopicConfigTable
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.command import Command
-from cometmq.protocol.frame import FrameDecoder, encode_frame
-from cometmq.protocol.headers.base import Header, write_header
 from cometmq.protocol.headers.namesrv import RegisterBrokerHeader, RouteHeader
 from cometmq.protocol.message import body_crc
 from peers.apache import ApacheNamesrv
@@ -27,44 +23,6 @@ from peers.jars import PeerMissing, class_path
 TOPICS, BROKERS = 10_000, 20
 QUERIES = 200_000
 IN_FLIGHT = (1, 64)
-_SIZE = struct.Struct(">i")
-
-
-class Wire:
-    """A blocking connection that writes frames and counts the answers, at little cost."""
-
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port))
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def ask(self, code: int, header: Header | None = None, body: bytes = b"") -> Command:
-        command = Command(code=code, version=407, fields=write_header(header), body=body)
-        self._socket.sendall(encode_frame(command))
-        decoder = FrameDecoder()
-        while True:
-            for response in decoder.feed(self._socket.recv(1 << 20)):
-                assert response.code == 0, response.remark
-                return response
-
-    def flood(self, frame: bytes, count: int, in_flight: int) -> None:
-        """Send the frame `count` times, so many at once, and read all answers."""
-        for _ in range(count // in_flight):
-            self._socket.sendall(frame * in_flight)
-            answers, pending = 0, b""
-            while answers < in_flight:
-                pending += self._socket.recv(1 << 20)
-                answers, pending = _skip_frames(answers, pending)
-
-    def close(self) -> None:
-        self._socket.close()
-
-
-def _skip_frames(answers: int, data: bytes) -> tuple[int, bytes]:
-    at = 0
-    while len(data) - at >= 4 and len(data) - at >= 4 + _SIZE.unpack_from(data, at)[0]:
-        at += 4 + _SIZE.unpack_from(data, at)[0]
-        answers += 1
-    return answers, data[at:]
 
 
 @contextmanager
@@ -83,7 +41,7 @@ def servers() -> Iterator[list[tuple[str, int, int]]]:
             yield [*found, ("apache", apache.pid, apache.port)]
 
 
-def register(wire: Wire, broker: int, version: int) -> float:
+def register(wire: RawClient, broker: int, version: int) -> float:
     """Register one broker with all topics; the seconds it took."""
     topics = {f"topic-{i:05}": TopicConfig(topic_name=f"topic-{i:05}") for i in range(TOPICS)}
     table = TopicConfigTable(data_version=DataVersion(counter=version), topic_config_table=topics)
@@ -102,7 +60,7 @@ def register(wire: Wire, broker: int, version: int) -> float:
 
 
 def measure(name: str, pid: int, port: int) -> None:
-    wires = [Wire(port) for _ in range(BROKERS)]
+    wires = [RawClient(port) for _ in range(BROKERS)]
     cpu_before, rss_before = process_cpu_s(pid), rss_mb(pid)
     times = [register(wire, i, 1) for i, wire in enumerate(wires)]
     again = [register(wire, i, 2) for i, wire in enumerate(wires)]
@@ -114,16 +72,12 @@ def measure(name: str, pid: int, port: int) -> None:
     show(f"{name}: CPU of a register", cpu / (2 * BROKERS) * 1e3, "ms")
     show(f"{name}: memory for {what} on {BROKERS} brokers", rss_mb(pid) - rss_before, "MB")
     show(f"{name}: resident in all", rss_mb(pid), "MB")
-    ask = Command(
-        code=RequestCode.GET_ROUTEINFO_BY_TOPIC, version=407,
-        fields=write_header(RouteHeader(topic="topic-00042")),
-    )  # fmt: skip
-    frame = encode_frame(ask)
-    wires[0].flood(frame, QUERIES // 4, 64)  # warm
+    frame = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteHeader(topic="topic-00042"))
+    wires[0].flood([frame] * (QUERIES // 4), 64)  # warm
     for in_flight in IN_FLIGHT:
         count = QUERIES if in_flight > 1 else QUERIES // 5
         cpu_before, begun = process_cpu_s(pid), time.perf_counter()
-        wires[0].flood(frame, count, in_flight)
+        wires[0].flood([frame] * count, in_flight)
         spent, cpu = time.perf_counter() - begun, process_cpu_s(pid) - cpu_before
         what = f"route of {BROKERS} brokers, {in_flight} in flight"
         show(f"{name}: {what}", count / spent, "1/s", f"{cpu / count * 1e6:.1f} us CPU each")
