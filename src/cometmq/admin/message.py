@@ -3,7 +3,7 @@
 from cometmq.admin import topic as topics
 from cometmq.admin.fate import Track, track
 from cometmq.admin.reading import at_offset, body_text
-from cometmq.admin.rows import Row, Time
+from cometmq.admin.rows import NOT_DONE, Row, Time
 from cometmq.admin.session import AdminSession
 from cometmq.errors import NoRoute, Refused
 from cometmq.protocol.bodies.consumer import DirectConsumption
@@ -62,10 +62,10 @@ class Direct(Row, frozen=True):
     message_id: str
     client_id: str
     consume_result: str | None
-    order: bool
-    auto_commit: bool
-    spent_ms: int
-    remark: str | None
+    order: bool | None = None
+    auto_commit: bool | None = None
+    spent_ms: int | None = None
+    remark: str | None = None
 
 
 async def by_offset_id(admin: AdminSession, message_id: str) -> StoredMessage:
@@ -110,10 +110,13 @@ async def show_by_id(
 async def consume_directly(
     admin: AdminSession, message_id: str, group: str, client_id: str
 ) -> Direct:
-    """Give a message to one consumer, whatever its offsets."""
+    """Give a message to one consumer, whatever its offsets; to none, if this is a dry run."""
+    address = address_in(OffsetId.parse(message_id))
+    if admin.config.dry_run:
+        return Direct(message_id, client_id, NOT_DONE)
     header = ConsumeDirectlyHeader(consumer_group=group, client_id=client_id, msg_id=message_id)
     answer = await admin.ask(
-        address_in(OffsetId.parse(message_id)),
+        address,
         RequestCode.CONSUME_MESSAGE_DIRECTLY,
         header,
         timeout_ms=_DIRECTLY_MS,
