@@ -66,6 +66,12 @@ def test_times_are_local_to_people_and_numbers_to_programs():
     assert time_or_none(0) is None and time_or_none(-1) is None and time_or_none(5) == 5
 
 
+@pytest.mark.parametrize("odd", [1_700_000_000_000_000_000, 10**20, -(10**17), 2**63 - 1])
+def test_a_time_that_no_calendar_has_is_a_number(odd):
+    assert str(Time(odd)) == str(odd)
+    assert render([Queue("a", 0, Time(odd), 0.0)], "table").split()[-3] == str(odd)
+
+
 def test_json_and_yaml_say_the_same():
     told = json.loads(render(GROUP, "json"))
     assert yaml.safe_load(render(GROUP, "yaml")) == told

@@ -13,10 +13,17 @@ _FAILED = "failed: "
 
 
 class Time(int):
-    """Milliseconds since 1970: a number to programs, local time to people."""
+    """Milliseconds since 1970: a number to programs, local time to people.
+
+    A peer may tell any number: one that no calendar has, as microseconds are, stays a number.
+    """
 
     def __str__(self) -> str:
-        return f"{datetime.fromtimestamp(self / 1000):%Y-%m-%d %H:%M:%S},{self % 1000:03d}"
+        try:
+            second = datetime.fromtimestamp(self // 1000)
+        except (ValueError, OverflowError, OSError):
+            return str(int(self))
+        return f"{second:%Y-%m-%d %H:%M:%S},{self % 1000:03d}"
 
 
 def time_or_none(time_ms: int) -> Time | None:
