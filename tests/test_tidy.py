@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 LAYERS = [
     "errors",
     "protocol",
-    "seams settings disk local_address collector",
+    "seams settings disk local_address collector printable",
     "background",
     "live_settings",
     "store remoting",

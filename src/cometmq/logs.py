@@ -1,22 +1,17 @@
-"""Logging of a process: one line an event, to stderr or a file, no raw control characters in it.
-
-A topic name or a remark may come from anybody: what would forge a line or move a terminal's
-cursor is shown escaped.
-"""
+"""Logging of a process: one line an event, to stderr or a file, no raw control characters in it."""
 
 import json
 import logging
-import re
 import sys
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from cometmq.errors import BadSetting
+from cometmq.printable import one_line
 
 _FILE_SIZE_MAX = 64 << 20
 _FILES_KEPT = 5
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class OneLine(logging.Formatter):
@@ -28,16 +23,12 @@ class OneLine(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base's name
         """The line without its traceback."""
-        return _CONTROL.sub(_escaped, super().formatMessage(record))
+        return one_line(super().formatMessage(record))
 
     def formatException(self, exc_info: "logging._SysExcInfoType") -> str:  # noqa: N802
         """The traceback."""
         lines = super().formatException(exc_info).splitlines()
-        return "\n".join("    " + _CONTROL.sub(_escaped, line) for line in lines)
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode()
+        return "\n".join("    " + one_line(line) for line in lines)
 
 
 class JsonLines(logging.Formatter):

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from cometmq.admin.rows import Change, Row, Time, failed, is_failure, time_or_none
-from cometmq.admin.table import FORMS, heading, render
+from cometmq.admin.table import FORMS, heading, json_line, render
 from cometmq.admin.usage import FORMS as OFFERED
 from cometmq.errors import BadSetting, Unreachable
 
@@ -114,6 +114,47 @@ def test_maps_and_lists():
     assert render({"a": {"bb": "1", "c": ""}}, "table").splitlines()[1:] == ["bb = 1", "c  ="]
     assert "=a=" in render({"a": {"b": "1"}}, "table")
     assert render([], "table") == "" and render([], "json") == "[]\n"
+
+
+HOSTILE = "a\x1b[2J\r\nfake\x9b1m\x00\u2028"
+SHOWN = r"a\x1b[2J\r\nfake\x9b1m\x00\u2028"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [Queue(HOSTILE, 0, None, 0.0)], [Line(HOSTILE, HOSTILE)], [HOSTILE], HOSTILE,
+        {HOSTILE: HOSTILE}, {HOSTILE: {HOSTILE: HOSTILE}}, Group([], {HOSTILE: HOSTILE}, 7),
+    ],
+)  # fmt: skip
+def test_control_characters_of_a_peer_are_escaped(value):
+    said = render(value, "table")
+    assert said.isprintable() or said.replace("\n", "").isprintable(), said
+    assert SHOWN in said and "\nfake" not in said
+
+
+def test_a_text_of_several_lines_cannot_look_like_another_value():
+    said = render(Group([], {}, 7, note="first\nDiff Total: 8\x1b[2J\n"), "table")
+    assert said.splitlines() == [
+        "Queues:     -", "Settings:   {}", "Diff Total: 7", "Note:       first",
+        r"    Diff Total: 8\x1b[2J",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_programs_read_control_characters_as_they_came(form):
+    said = render([Line("M1", HOSTILE)], form)
+    assert said.replace("\n", "").isprintable(), said
+    assert yaml.safe_load(said) == [{"msgid": "M1", "body": HOSTILE}]
+    assert json_line(Line("M1", HOSTILE)).removesuffix("\n").isprintable()
+
+
+def test_csv_keeps_lines_of_a_text_and_no_other_control_character():
+    kept = 'two\r\nlines,\t"quoted"'
+    for value in ([Line("M1", kept)], [kept], {"a": kept}):
+        assert list(csv.reader(io.StringIO(render(value, "csv"), newline="")))[-1][-1] == kept
+    hostile = render([Line("M1", "a\x1b[2J\rb\x9b")], "csv")
+    assert hostile.splitlines()[1] == r"M1,a\x1b[2J\rb\x9b"
 
 
 def test_headings():

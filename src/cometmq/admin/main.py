@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from cometmq import collector
 from cometmq.admin import usage
 from cometmq.errors import BadName, PeerError, UserError, WorldError
+from cometmq.printable import one_line
 
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
 _INTERRUPTED = 130
@@ -52,5 +53,5 @@ def _run(words: Sequence[str], program: str) -> int:
 
 
 def _complain(program: str, error: Exception, code: int) -> int:
-    print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
+    print(f"{program}: {one_line(' '.join(str(error).split()))}", file=sys.stderr)
     return code

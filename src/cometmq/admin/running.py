@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from cometmq.admin.rows import Row, is_failure
 from cometmq.admin.session import TIMEOUT_MS, AdminConfig, AdminSession
-from cometmq.admin.table import plain, render
+from cometmq.admin.table import json_line, render
 from cometmq.admin.usage import Asked
 from cometmq.errors import BadSetting
 
@@ -62,9 +62,7 @@ def _part(item: object, form: str, count: int) -> str:
     if not isinstance(item, Row):
         return ("---\n" if form == "yaml" and count else "") + render(item, form)
     if form == "json":
-        from msgspec import json
-
-        return json.encode(plain(item)).decode() + "\n"
+        return json_line(item)
     text = render([item], form)
     return text.partition("\n")[2] if form == "csv" and count else text
 

@@ -2,6 +2,9 @@
 
 A list of rows is a table. A row by itself is a block of `Name: value`, after the tables that it
 holds. A map is a block of `key : value`; one of maps has a title over each of `key = value`s.
+
+Names, bodies and remarks come from anybody: no form lets them move a terminal's cursor, and in text
+none makes a line that looks like one of ours.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,6 +12,7 @@ from typing import Any
 
 from cometmq.admin.rows import Row
 from cometmq.errors import BadSetting
+from cometmq.printable import json_text, one_line, some_lines
 
 _GAP = "  "
 _NOTHING = "-"
@@ -55,10 +59,11 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.2f}"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}={_cell(item)}" for key, item in value.items()) + "}"
+        pairs = (f"{one_line(str(key))}={_cell(item)}" for key, item in value.items())
+        return "{" + ", ".join(pairs) + "}"
     if isinstance(value, list | tuple):
         return ",".join(map(_cell, value)) or _NOTHING
-    return str(value)
+    return one_line(str(value))
 
 
 def _text(value: object) -> str:
@@ -115,7 +120,7 @@ def _block(row: Row) -> str:
         if _is_part(value, row.layout):
             parts.append((heading(name), _text(value)))
         elif value is not None:
-            own.append((f"{heading(name)}:", _cell(value)))
+            own.append((f"{heading(name)}:", _indented(value)))
     width = max((len(name) for name, _ in own), default=0)
     lines = "\n".join(f"{name.ljust(width)} {value}" for name, value in own)
     texts = [text for _, text in parts]
@@ -123,6 +128,13 @@ def _block(row: Row) -> str:
         texts = [f"{title}:\n{text}" for title, text in parts]
     ordered = [lines, *texts] if row.layout == "block" else [*texts, lines]
     return "\n\n".join(filter(None, ordered))
+
+
+def _indented(value: object) -> str:
+    """Further lines of a text, as stacks and some bodies have, stand apart from names of values."""
+    if not isinstance(value, str) or "\n" not in value:
+        return _cell(value)
+    return "\n    ".join(map(one_line, value.rstrip("\n").split("\n")))
 
 
 def _is_part(value: object, layout: str) -> bool:
@@ -136,22 +148,30 @@ def _map_text(values: Record) -> str:
     if not any(isinstance(value, dict) for value in values.values()):
         return _pairs(values, ":")
     return "\n\n".join(
-        f"{_RULE}{key}{_RULE}\n{_pairs(value, '=')}" for key, value in values.items()
+        f"{_RULE}{one_line(key)}{_RULE}\n{_pairs(value, '=')}" for key, value in values.items()
     )
 
 
 def _pairs(values: Record, sign: str) -> str:
-    width = max((len(str(key)) for key in values), default=0)
+    shown = [(one_line(str(key)), value) for key, value in values.items()]
+    width = max((len(key) for key, _ in shown), default=0)
     return "\n".join(
-        f"{str(key).ljust(width)} {sign} {'' if value == '' else _cell(value)}".rstrip()
-        for key, value in values.items()
+        f"{key.ljust(width)} {sign} {'' if value == '' else _cell(value)}".rstrip()
+        for key, value in shown
     )
 
 
 def _json(value: object) -> str:
     from msgspec import json
 
-    return json.format(json.encode(plain(value)), indent=2).decode()
+    return json_text(json.format(json.encode(plain(value)), indent=2).decode())
+
+
+def json_line(value: object) -> str:
+    """In a line of its own."""
+    from msgspec import json
+
+    return json_text(json.encode(plain(value)).decode()) + "\n"
 
 
 def _yaml(value: object) -> str:
@@ -178,7 +198,7 @@ def _csv_lines(value: object) -> Iterator[Iterable[object]]:
         if len(tables) > 1 or any(isinstance(item, dict) for item in records.values()):
             raise BadSetting("this is more than a table: use json or yaml")
         if isinstance(value, dict) and not tables:
-            yield from records.items()
+            yield from (map(_csv_cell, pair) for pair in records.items())
             return
         records = tables[0] if tables else [records]
     elif not isinstance(records, list):
@@ -186,12 +206,15 @@ def _csv_lines(value: object) -> Iterator[Iterable[object]]:
     if records and isinstance(records[0], dict):
         yield records[0].keys()
     for record in records:
-        yield map(_csv_cell, record.values()) if isinstance(record, dict) else [record]
+        yield map(_csv_cell, record.values() if isinstance(record, dict) else [record])
 
 
 def _csv_cell(value: object) -> object:
+    """A text keeps its line breaks, which stand in quotes."""
     if value is None:
         return ""
+    if isinstance(value, str):
+        return some_lines(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if is_number else _cell(value)
 
