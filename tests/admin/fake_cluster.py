@@ -23,7 +23,8 @@ class FakeCluster:
             RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: TopicList(topic_list=list(topics)),
             RequestCode.GET_ROUTEINFO_BY_TOPIC: TopicRoute(broker_datas=brokers),
             RequestCode.GET_BROKER_CLUSTER_INFO: ClusterInfo(
-                broker_addr_table={each.broker_name: each for each in brokers}
+                broker_addr_table={each.broker_name: each for each in brokers},
+                cluster_addr_table={"c": list(BROKERS)},
             ),
         }
         self._at = {}

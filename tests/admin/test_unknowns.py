@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from admin.fake_cluster import BROKERS, NAMESRV, FakeCluster
-from cometmq.admin import doctor, kv, members, progress
+from cometmq.admin import cluster, doctor, kv, members, progress
 from cometmq.admin.rows import is_failure
 from cometmq.admin.session import AdminConfig, AdminSession
 from cometmq.errors import BadSetting, Malformed, Refused
@@ -78,6 +78,25 @@ def test_how_far_a_group_is_while_a_broker_is_down():
         assert is_failure(rows)
     assert asked(cluster, progress.of_groups)[0].diff_total is None
     assert watched(cluster)[0].undone is None
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_a_broker_that_is_down_is_one_row_of_the_cluster(more):
+    found = FakeCluster()
+    told = {"msgPutTotalTodayMorning": "3", "msgPutTotalTodayNow": "5"}
+    found.answers(RequestCode.GET_BROKER_RUNTIME_INFO, {"table": told})
+    found.down = {BROKERS["b"]}
+
+    async def once(admin):
+        (rows,) = [each async for each in cluster.nodes(admin, more=more)]
+        return rows
+
+    up, down = asked(found, once)
+    assert (up.broker_name, up.error, down.broker_name) == ("a", None, "b")
+    assert down.error == f"no connection to {BROKERS['b']}"
+    assert is_failure([down]) and not is_failure([up])
+    if more:
+        assert (up.in_total_today, down.in_total_today) == (2, None)
 
 
 def test_a_broker_that_knows_no_such_producers_is_passed_over_and_no_other():

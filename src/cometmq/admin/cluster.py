@@ -42,10 +42,16 @@ class NodeTotals(Row, frozen=True):
 
     cluster_name: str
     broker_name: str
-    in_total_yesterday: int
-    out_total_yesterday: int
-    in_total_today: int
-    out_total_today: int
+    in_total_yesterday: int | None = None
+    out_total_yesterday: int | None = None
+    in_total_today: int | None = None
+    out_total_today: int | None = None
+    error: str | None = None
+
+    @property
+    def is_failure(self) -> bool:
+        """It did not answer."""
+        return self.error is not None
 
 
 Nodes = list[Node] | list[NodeTotals]
@@ -103,7 +109,10 @@ async def _node(admin: AdminSession, cluster: str, name: str, number: int, addre
 async def _totals(
     admin: AdminSession, cluster: str, name: str, number: int, address: str
 ) -> NodeTotals:
-    told = await brokers.runtime(admin, address)
+    try:
+        told = await brokers.runtime(admin, address)
+    except (PeerError, WorldError) as error:
+        return NodeTotals(cluster, name, error=str(error))
     put = [_number(told, f"msgPutTotal{day}") for day in _DAYS]
     got = [_number(told, f"msgGetTotal{day}") for day in _DAYS]
     return NodeTotals(
