@@ -41,7 +41,7 @@ def root_logger():
         handler.close()
     root.handlers[:] = before
     root.setLevel(level)
-    for name in ("cometmq.store", "cometmq.remoting"):
+    for name in ("cometmq.store", "cometmq.remoting", "cometmq.store.recovery"):
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
@@ -72,6 +72,28 @@ def test_a_log_for_machines(root_logger, tmp_path):
 def test_what_is_no_level(root_logger, levels):
     with pytest.raises(BadSetting, match="--log-level"):
         start_logging(levels)
+
+
+@pytest.mark.parametrize(
+    ("levels", "told"),
+    [
+        ("info,stoer=debug", "no part 'stoer'; did you mean store?"),
+        ("info,store=debug,store.recvery=debug", "did you mean store.recovery?"),
+        ("info,=debug", "no part ''; parts are store"),
+        ("info,../store=debug", "no part '../store'"),
+    ],
+)
+def test_a_part_that_there_is_not_is_refused_and_changes_nothing(root_logger, levels, told):
+    before = root_logger.handlers[:]
+    with pytest.raises(BadSetting, match="--log-level") as caught:
+        start_logging(levels)
+    assert told in str(caught.value)
+    assert root_logger.handlers == before
+
+
+def test_a_module_of_a_part_has_a_level_of_its_own(root_logger):
+    start_logging("info, store.recovery = debug")
+    assert logging.getLogger("cometmq.store.recovery").level == logging.DEBUG
 
 
 def test_a_log_file_that_cannot_be(root_logger, tmp_path):

@@ -52,6 +52,8 @@ def start_logging(levels: str = "info", *, file: Path | None = None, as_json: bo
 
     `levels` is a level, and after it others for parts: `info,store=debug,remoting=warning`.
     """
+    first, *rest = levels.split(",")
+    level, parts = _level(first), dict(map(_part, rest))
     try:
         handler = (
             logging.StreamHandler(sys.stderr)
@@ -61,11 +63,24 @@ def start_logging(levels: str = "info", *, file: Path | None = None, as_json: bo
     except OSError as error:
         raise BadSetting(f"--log-file {file}: {error.strerror}") from error
     handler.setFormatter(JsonLines() if as_json else OneLine())
-    first, *rest = levels.split(",")
-    logging.basicConfig(level=_level(first), handlers=[handler], force=True)
-    for part in rest:
-        name, _, level = part.partition("=")
-        logging.getLogger(f"cometmq.{name.strip()}").setLevel(_level(level))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    for part, own in parts.items():
+        logging.getLogger(f"cometmq.{part}").setLevel(own)
+
+
+def _part(text: str) -> tuple[str, str]:
+    """A module of ours, as its logger is called, and its level."""
+    name, _, level = (each.strip() for each in text.partition("="))
+    home = Path(__file__).parent
+    files = (path.relative_to(home).with_suffix("") for path in home.rglob("*.py"))
+    known = {".".join(path.parts).removesuffix(".__init__") for path in files}
+    if name not in known:
+        from difflib import get_close_matches  # for those who mistype alone
+
+        near = get_close_matches(name, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else "; parts are store, broker, remoting, ..."
+        raise BadSetting(f"--log-level: there is no part {name!r}{hint}")
+    return name, _level(level)
 
 
 def _level(text: str) -> str:

@@ -150,6 +150,7 @@ ASKED_WRONGLY = {
     f"{BROKER_THERE} -c {{file}}": "not",
     f"{NAMESRV_THERE} lisenPort=1": "lisenPort mean listenPort?",
     f"{NAMESRV_THERE} --log-level loud": "--log-level 'loud'",
+    f"{NAMESRV_THERE} --log-level info,stoer=debug": "--log-level 'stoer' mean store?",
 }
 
 
