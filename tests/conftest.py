@@ -2,6 +2,7 @@
 
 import gc
 import resource
+import signal
 
 import searches  # noqa: F401 - before any property test
 
@@ -10,6 +11,9 @@ pytest_plugins = ["peers.fixtures"]
 # Tests with a thousand sockets, in a shell whose soft limit is the usual 1024.
 _, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (_hard, _hard))
+
+# What a shell starts in its background ignores it: those who wait for an interrupt would for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection() -> None:
