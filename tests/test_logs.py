@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from cometmq import logs
 from cometmq.errors import BadSetting
 from cometmq.logs import OneLine, start_logging
 
@@ -51,6 +52,19 @@ def test_parts_have_levels_of_their_own(root_logger, tmp_path):
     for name, level in (("broker", "info"), ("store", "debug"), ("remoting", "warning")):
         getattr(logging.getLogger(f"cometmq.{name}"), level)("from %s", name)
     assert [line.split(": ")[-1] for line in file.read_text().splitlines()] == ["from store"]
+
+
+def test_a_log_file_is_rotated_and_a_few_are_kept(root_logger, tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "_FILE_SIZE_MAX", 100)
+    monkeypatch.setattr(logs, "_FILES_KEPT", 2)
+    file = tmp_path / "log"
+    start_logging(file=file)
+    for number in range(9):
+        logging.getLogger("cometmq.broker").info("line %d %s", number, "x" * 80)
+    names = ["log", "log.1", "log.2"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == names
+    kept = [(tmp_path / name).read_text().split("line ")[1][0] for name in names]
+    assert kept == ["8", "7", "6"], "the newest first, and none torn"
 
 
 def test_a_log_for_machines(root_logger, tmp_path):
