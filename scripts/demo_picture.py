@@ -46,7 +46,7 @@ def main() -> int:
     """The exit code of the demonstration; the picture is drawn when it ended well."""
     console = Console(record=True, width=_WIDTH, highlight=False, file=io.StringIO())
     console.print("$ ./run demo")
-    failures = run_demo(console)
+    failures = run_demo(console, patience_s=30)
     if failures == 0:
         PICTURE.parent.mkdir(exist_ok=True)
         svg = console.export_svg(title="", code_format=_FORMAT, unique_id="demo")

@@ -230,13 +230,17 @@ def standalone(
 
 
 @app.command(context_settings=_HELP)
-def demo() -> None:
+def demo(
+    patience: Annotated[
+        float, typer.Option(min=1, help="Seconds until a story that does not end has failed.")
+    ] = 30,
+) -> None:
     """Play the quick start in the terminal: five stories, on a cluster of their own."""
     from rich.console import Console
 
     from cometmq.demo.show import run_demo
 
-    raise typer.Exit(run_demo(Console()))
+    raise typer.Exit(run_demo(Console(), patience))
 
 
 @app.command(context_settings=_HELP)

@@ -1,6 +1,7 @@
-"""`cometmq standalone` and `mqshutdown`, started as a user starts them."""
+"""`cometmq standalone`, its log, and the demonstration, started as a user starts them."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -8,11 +9,9 @@ import subprocess
 from cometmq.protocol.bodies.route import ClusterInfo
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.fastjson import loads
-from cometmq.running import noted, running
+from cometmq.running import running
 from peers.comet import COMMAND
 from remoting.rig import pooling
-
-MQSHUTDOWN = COMMAND.with_name("mqshutdown")
 
 
 class Standalone:
@@ -56,34 +55,32 @@ def test_it_serves_and_keeps_all_under_its_folder(tmp_path):
 
 def test_the_demonstration_ends_well(tmp_path):
     done = subprocess.run(
-        [COMMAND, "demo"], env={**os.environ, "HOME": str(tmp_path)}, capture_output=True,
-        text=True, check=False, timeout=240,
+        [COMMAND, "demo", "--patience", "200"], env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "27 messages sent" in done.stdout
     assert "5 of 5 stories ended as they should" in done.stdout
 
 
-def test_mqshutdown_stops_what_runs_here(tmp_path):
-    with Standalone(tmp_path) as one:
-        done = subprocess.run(
-            [MQSHUTDOWN, "standalone"], env=one.environment, capture_output=True, text=True,
-            check=True, timeout=120,
-        )  # fmt: skip
-        assert done.stdout == f"stopped standalone {one.process.pid}\n"
-        assert one.process.wait(60) == 0
-        again = subprocess.run(
-            [MQSHUTDOWN, "standalone"], env=one.environment, capture_output=True, text=True,
-            check=False, timeout=120,
-        )  # fmt: skip
-    assert again.returncode == 1
-    assert again.stderr == "cometmq: no standalone of yours is running here\n"
+def stopped_log(home, *arguments):
+    """What one wrote to stderr from its start to its end."""
+    with Standalone(home, "--log-level", "info", *arguments) as one:
+        assert one.address
+        one.process.send_signal(signal.SIGTERM)
+        _, said = one.process.communicate(timeout=60)
+        assert one.process.returncode == 0, said
+    return said.splitlines()
 
 
-def test_a_note_of_another_process_stops_nobody(tmp_path):
-    """The pid was given to somebody else: here, to us."""
-    with noted("broker", tmp_path):
-        assert [each.pid for each in running("broker", tmp_path)] == [os.getpid()]
-        (tmp_path / f"broker-{os.getpid()}").write_text("1")
-        assert running("broker", tmp_path) == []
-    assert not list(tmp_path.iterdir())
+def test_a_log_for_machines(tmp_path):
+    lines = stopped_log(tmp_path, "--log-json")
+    events = [json.loads(line) for line in lines]
+    assert events and {each["level"] for each in events} == {"info"}
+    assert all(each["logger"].startswith("cometmq.") and each["message"] for each in events)
+
+
+def test_a_log_in_a_file(tmp_path):
+    said = stopped_log(tmp_path, "--log-file", tmp_path / "log")
+    assert said == []
+    assert " INFO    cometmq." in (tmp_path / "log").read_text()

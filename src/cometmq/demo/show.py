@@ -15,15 +15,15 @@ from cometmq.demo.stories import SETTINGS, STORIES, Progress, play
 from cometmq.standalone import Standalone
 
 
-def run_demo(console: Console) -> int:
+def run_demo(console: Console, patience_s: float) -> int:
     """The exit code: how many stories did not end as they should."""
     # The stories fail on purpose here and there, and the table says what happens.
     logging.getLogger("cometmq").setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory(prefix="cometmq-demo-") as folder:
-        return asyncio.run(_run(Path(folder), console))
+        return asyncio.run(_run(Path(folder), console, patience_s))
 
 
-async def _run(folder: Path, console: Console) -> int:
+async def _run(folder: Path, console: Console, patience_s: float) -> int:
     begun = time.monotonic()
     stories = [Progress(title) for title in STORIES]
     async with Standalone(folder, settings=SETTINGS) as cluster:
@@ -33,7 +33,7 @@ async def _run(folder: Path, console: Console) -> int:
                 progress.changed = lambda: live.update(_table(stories))
             ends = await asyncio.gather(
                 *(
-                    play(STORIES[progress.title], cluster.name_server, progress)
+                    play(STORIES[progress.title], cluster.name_server, progress, patience_s)
                     for progress in stories
                 ),
                 return_exceptions=True,

@@ -17,7 +17,6 @@ from cometmq.protocol.names import dlq_topic
 STEPS = ("created", "paid", "shipped", "done")
 # Retries of hours would make a long demonstration.
 SETTINGS = {"messageDelayLevel": "1s" + " 1s" * 17, "transactionTimeOut": "2000"}
-_PATIENCE_S = 30
 
 
 @dataclass(slots=True)
@@ -181,9 +180,9 @@ STORIES: dict[str, Story] = {
 }
 
 
-async def play(story: Story, name_server: str, progress: Progress) -> None:
+async def play(story: Story, name_server: str, progress: Progress, patience_s: float) -> None:
     """A story to its end; TimeoutError if it has none."""
-    async with asyncio.timeout(_PATIENCE_S):
+    async with asyncio.timeout(patience_s):
         await story(name_server, progress)
     progress.is_over = True
     progress.tell()
