@@ -4,14 +4,12 @@ Nearly all of it is the start of a process and its imports: a bare Python, and t
 asyncio, which nothing here can do without, are shown beside it. The least of several runs.
 """
 
-import resource
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from measure import machine, show
+from measure import command_ms, machine, show
 
 from peers.apache import mqadmin
 from peers.comet import CometBroker, CometNamesrv
@@ -20,18 +18,6 @@ from peers.jars import PeerMissing, class_path
 RUNS = 20
 APACHE_RUNS = 3
 SCRIPTS = Path(sys.executable).parent
-
-
-def least(words: list[str]) -> tuple[float, float]:
-    """Wall and CPU time in ms."""
-    walls, cpus = [], []
-    for _ in range(RUNS):
-        before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-        walls.append(time.perf_counter() - begun)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(walls) * 1000, min(cpus) * 1000
 
 
 def apaches(address: str) -> float:
@@ -46,7 +32,7 @@ def apaches(address: str) -> float:
 
 def main() -> None:
     """Print a table."""
-    print(machine())
+    print(f"admin tool, {machine()}")
     with tempfile.TemporaryDirectory() as name, CometNamesrv(Path(name) / "namesrv") as namesrv:
         address = namesrv.address
         with CometBroker(Path(name) / "a", namesrv=address):
@@ -59,7 +45,7 @@ def main() -> None:
                 "cometmq admin group lag": [*tool, "group", "lag"],
                 "cometmq admin cluster list": [*tool, "cluster", "list"],
             }.items():
-                wall, cpu = least(words)
+                wall, cpu = command_ms(words, runs=RUNS)
                 show(title, wall, "ms", f"{cpu:.0f} ms CPU")
             try:
                 class_path()

@@ -1,10 +1,11 @@
 """Ways to measure that a noisy machine cannot spoil much: CPU time, the best of several runs."""
 
 import os
+import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -19,6 +20,18 @@ def cpu_us(work: Callable[[], object], *, count: int = 50_000, repeats: int = 5)
             work()
         best = min(best, time.process_time() - begun)
     return best / count * 1e6
+
+
+def command_ms(words: Sequence[str], *, runs: int) -> tuple[float, float]:
+    """Wall and CPU time of a command from its start to its end, each the least of several runs."""
+    walls, cpus = [], []
+    for _ in range(runs):
+        before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        walls.append(time.perf_counter() - begun)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(walls) * 1000, min(cpus) * 1000
 
 
 def process_cpu_s(pid: int) -> float:

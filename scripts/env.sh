@@ -46,6 +46,8 @@ prepare() {
         say "installing the dependencies failed; the lines above say why"
         return 1
     fi
+    # Else the first start would compile, and where PYTHONDONTWRITEBYTECODE is set, every start.
+    .venv/bin/python -m compileall -q src
     made_for "$extras" >"$stamp"
     # Tests have all that servers have: ./run in a test installs nothing under the other tests.
     [ "$extras" != test ] || made_for speed >.venv/made-for-speed

@@ -115,6 +115,16 @@ def test_what_it_imports_is_little():
     assert done.stdout.strip() == "[]"
 
 
+def test_nor_does_its_command_line_import_much(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "cometmq", "namesrv", "-p"],
+        env=os.environ | {"HOME": str(tmp_path)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert "typer" in loaded
+    assert not loaded & {"pydantic", "rich", "yaml", "cryptography", "numpy", "email"}
+
+
 def test_resident_memory_is_small(tmp_path):
     with CometNamesrv(tmp_path) as server:
         status = Path(f"/proc/{server.pid}/status").read_text()
