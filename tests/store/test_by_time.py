@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from searches import examples
 from store.rig import message, open_store
 
 
@@ -39,7 +40,7 @@ def test_the_oldest_message(tmp_path):
     assert with_times(tmp_path, [100, 200], lambda s: s.earliest_ms("T", 0)) == 100
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(0, 60))
 def test_as_a_search_of_all_would_find_it(tmp_path_factory, times, wanted_ms):
     times = sorted(times)

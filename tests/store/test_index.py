@@ -19,6 +19,7 @@ from cometmq.store.index import Index
 from cometmq.store.index_file import HEADER, file_size
 from cometmq.store.index_slots import chained
 from cometmq.testing.clock import ManualClock
+from searches import examples
 
 NOON_MS = 1_700_000_000_000
 SLOTS, ENTRIES = 5, 6  # five entries
@@ -487,7 +488,9 @@ class IndexModel(RuleBasedStateMachine):
 
 
 TestIndexModel = IndexModel.TestCase
-TestIndexModel.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestIndexModel.settings = settings(
+    max_examples=examples(100), stateful_step_count=40, deadline=None
+)
 
 
 @pytest.mark.parametrize("has_numpy", [True, False], ids=["numpy", "plain"])

@@ -10,6 +10,7 @@ from cometmq.disk import RealDisk
 from cometmq.protocol.java import hash_code
 from cometmq.protocol.key_hash import all_key_hashes, key_hash, key_hashes
 from cometmq.store.index_file import ENTRY, HEADER, SLOT, IndexFile, file_size
+from searches import examples
 
 SLOTS, ENTRIES = 7, 10
 NOON_MS = 1_700_000_000_000
@@ -77,7 +78,7 @@ KEYS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=examples(500))
 @given(TEXTS, st.lists(KEYS, max_size=4))
 @example("T", [""])
 @example("T", ["", "a"])
@@ -151,7 +152,7 @@ def test_every_byte_of_a_pair(file):
     assert bytes(file.region.memory) == expected.ljust(file_size(SLOTS, ENTRIES), b"\0")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(
     st.lists(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=4), max_size=8),
     st.integers(1, 5),
@@ -269,7 +270,7 @@ def test_slots_ahead_of_the_header_are_seen(file):
     assert IndexFile(file.region, SLOTS, ENTRIES).is_torn()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(damage=st.binary(min_size=file_size(3, 6), max_size=file_size(3, 6)))
 def test_noise_is_no_crash(tmp_path_factory, damage):
     region = RealDisk().create(tmp_path_factory.mktemp("noise") / "file", file_size(3, 6))

@@ -8,12 +8,13 @@ from cometmq.protocol.java import hash_code
 from cometmq.protocol.properties import decode_properties, encode_properties
 from cometmq.store import marks
 from cometmq.store.marks import marks_of
+from searches import examples
 
 names = st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "XTAGS", "TAGSX", "a", "KEY", "S"])
 values = st.text(st.characters(exclude_characters="\x01\x02", codec="utf-8"), max_size=6)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.dictionaries(names, values, max_size=8))
 def test_marks_are_those_of_the_parsed_properties(properties):
     text = encode_properties(properties)

@@ -9,6 +9,7 @@ from cometmq.protocol.hosts import Host
 from cometmq.protocol.message import StoredMessage, pack_record, unpack_record
 from cometmq.store import new_message
 from cometmq.store.new_message import NewMessage, RecordWriter
+from searches import examples
 
 int32s = st.integers(-(2**31), 2**31 - 1)
 int64s = st.integers(-(2**63), 2**63 - 1)
@@ -45,7 +46,7 @@ def packed(message, store_host, physical_offset, queue_offset, now_ms):
     )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(new_messages, hosts, int64s, int64s, int64s)
 def test_the_writer_and_the_packer_agree(message, store_host, physical, queue_offset, now_ms):
     record = written(RecordWriter(store_host, 4 << 20), message, physical, queue_offset, now_ms)
@@ -61,7 +62,7 @@ few_messages = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(few_messages, max_size=30), hosts, st.integers(1, 5))
 def test_what_is_kept_of_one_shape_is_not_used_for_another(messages, store_host, kept_max):
     """Few topics, sizes and hosts, so that the same ones come again, and are forgotten again."""

@@ -18,6 +18,7 @@ from cometmq.store.consume_queue import NO_RECORD, ConsumeQueue
 from cometmq.store.found import GetStatus
 from cometmq.store.new_message import NewMessage, RecordWriter
 from cometmq.store.reader import Reader, ReadLimits
+from searches import examples
 from store.rig import bodies, message, open_store, read_all
 
 MEMORY = 1 << 30
@@ -297,7 +298,7 @@ def test_a_record_filter_alone_looks_as_far_as_a_tag_filter(tmp_path):
     asyncio.run(story())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 400), st.booleans()), min_size=1, max_size=40),
     st.integers(0, 39), st.integers(1, 40), st.integers(100, 8000), st.integers(1, 32),
