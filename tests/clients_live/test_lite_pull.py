@@ -158,9 +158,7 @@ def test_an_operator_resets_offsets_of_a_running_member(cluster):
     asyncio.run(story())
 
 
-def test_every_broadcasting_reader_gets_all_and_goes_on_by_its_file(cluster, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-
+def test_every_broadcasting_reader_gets_all_and_goes_on_by_its_file(cluster, tmp_path):
     async def story():
         topic, group = named("Lite"), named("hearers")
         await make_topic(cluster, topic, 2)
@@ -169,7 +167,7 @@ def test_every_broadcasting_reader_gets_all_and_goes_on_by_its_file(cluster, tmp
         def reader(name):
             return lite(
                 cluster, group, client_of(cluster, instance_name=name),
-                message_model=MessageModel.BROADCASTING,
+                message_model=MessageModel.BROADCASTING, offset_folder=tmp_path,
             )  # fmt: skip
 
         async with reader("one") as one, reader("two") as two:

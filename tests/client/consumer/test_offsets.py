@@ -6,8 +6,11 @@ from concurrent.futures import Future
 import pytest
 
 from client.consumer.fake_broker import FakeBroker
+from cometmq.client.config import LitePullConsumerConfig, PullConsumerConfig
+from cometmq.client.consumer.lite_pull import LitePullConsumer
 from cometmq.client.consumer.offset_file import OffsetFile
 from cometmq.client.consumer.offsets import BrokerOffsets, LocalOffsets, offsets_for
+from cometmq.client.consumer.pull import PullConsumer
 from cometmq.disk import RealDisk
 from cometmq.errors import Refused, WorldError
 from cometmq.protocol.bodies.heartbeat import MessageModel
@@ -224,14 +227,35 @@ def test_the_model_says_where_they_are_kept(tmp_path, monkeypatch):
 
     async def main():
         session = FakeBroker().session()
-        shared = offsets_for(session, "g", MessageModel.CLUSTERING)
+        shared = offsets_for(session, "g", MessageModel.CLUSTERING, None)
         assert isinstance(shared, BrokerOffsets)
-        own = offsets_for(session, "g", MessageModel.BROADCASTING)
+        own = offsets_for(session, "g", MessageModel.BROADCASTING, None)
         own.advance(QUEUE, 3)
         await own.leave(QUEUE)
         files = list(tmp_path.rglob("offsets.json"))
         assert [str(file.relative_to(tmp_path)) for file in files] == [
             ".rocketmq_offsets/127.0.0.1@one/g/offsets.json"
         ]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [(LitePullConsumer, LitePullConsumerConfig), (PullConsumer, PullConsumerConfig)],
+)
+def test_consumers_that_pull_keep_them_in_the_folder_they_are_told(kind, config, tmp_path):
+    settings = {"group": "g", "message_model": MessageModel.BROADCASTING, "offset_folder": tmp_path}
+
+    async def main():
+        broker = FakeBroker(orders=1)
+        async with broker.session() as session, kind(config(**settings), session=session) as one:
+            if kind is PullConsumer:
+                await one.commit(QUEUE, 3)
+            else:
+                one.assign([QUEUE])
+                await one.commit({QUEUE: 3})
+            (file,) = tmp_path.rglob("offsets.json")
+            assert str(file.relative_to(tmp_path)) == "127.0.0.1@one/g/offsets.json"
 
     asyncio.run(main())

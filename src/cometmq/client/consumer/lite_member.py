@@ -40,7 +40,7 @@ class LiteMember:
         self.group = namespace.wire(config.group)
         self.subscriptions = Subscriptions(namespace.name, session.clock)
         self.by_hand: Subscriptions | None = None  # what is wanted of queues that are assigned
-        self.offsets = offsets_for(session, self.group, config.message_model)
+        self.offsets = offsets_for(session, self.group, config.message_model, config.offset_folder)
         self.queries = Queries(session)
         self.assignment = Assignment(
             session.clock,

@@ -199,10 +199,8 @@ class LocalOffsets:
             await asyncio.wrap_future(self._disk.begin(lambda: self._file.save(queues)))
 
 
-def offsets_for(
-    session: Session, group: str, model: MessageModel, folder: Path | None = None
-) -> Offsets:
-    """Where a member of this group keeps them; the folder is for those kept in a file."""
+def offsets_for(session: Session, group: str, model: MessageModel, folder: Path | None) -> Offsets:
+    """Where a member of this group keeps them; the folder, None for Java's, is of files."""
     if model is MessageModel.CLUSTERING:
         return BrokerOffsets(session, group)
     disk = RealDisk()

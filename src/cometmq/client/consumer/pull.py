@@ -44,7 +44,9 @@ class PullConsumer(Asker):
         super().__init__(self._lease.session)
         self._namespace = Namespace(self._session.config.namespace)
         group_name = self._namespace.wire(self.config.group)
-        self._offsets = offsets_for(self._session, group_name, self.config.message_model)
+        self._offsets = offsets_for(
+            self._session, group_name, self.config.message_model, self.config.offset_folder
+        )
         self._pulls = Pulls(self._session, group_name, self._namespace.name)
         self._send_back = SendBack(
             self._session, group_name, RETRIES_UNLESS_SET, self.config.unit_mode
