@@ -10,6 +10,16 @@ from cometmq.blocking.lite_pull import LitePullConsumer
 from cometmq.blocking.producer import Producer
 from cometmq.blocking.pull import PullConsumer
 from cometmq.blocking.push import PushConsumer
+from cometmq.blocking.session import Session
+from cometmq.blocking.trace import Tracer
 from cometmq.blocking.transaction import TransactionProducer
 
-__all__ = ["LitePullConsumer", "Producer", "PullConsumer", "PushConsumer", "TransactionProducer"]
+__all__ = [
+    "LitePullConsumer",
+    "Producer",
+    "PullConsumer",
+    "PushConsumer",
+    "Session",
+    "Tracer",
+    "TransactionProducer",
+]

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from cometmq.blocking.face import Face, calls, waits
+from cometmq.blocking.session import SharedSession, core_of
 from cometmq.client.config import ClientConfig, LitePullConsumerConfig
 from cometmq.client.consumer import lite_pull as awaited
 from cometmq.client.message import ReceivedMessage
-from cometmq.client.session import Session
 
 
 class LitePullConsumer(Face[awaited.LitePullConsumer]):
@@ -18,10 +18,10 @@ class LitePullConsumer(Face[awaited.LitePullConsumer]):
         name_servers: str | Iterable[str] | None = None,
         *,
         client: ClientConfig | None = None,
-        session: Session | None = None,
+        session: SharedSession | None = None,
     ) -> None:
         super().__init__(
-            awaited.LitePullConsumer(group, name_servers, client=client, session=session)
+            awaited.LitePullConsumer(group, name_servers, client=client, session=core_of(session))
         )
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object, /) -> None:

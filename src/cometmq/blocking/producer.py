@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from cometmq.blocking.asker import AskerFace
 from cometmq.blocking.face import posts, waits
+from cometmq.blocking.session import SharedSession, core_of
 from cometmq.client import producer as awaited
 from cometmq.client.choice import choice_of
 from cometmq.client.config import ClientConfig, ProducerConfig
@@ -13,7 +14,6 @@ from cometmq.client.moments import Timeout
 from cometmq.client.queue_choice import Selector
 from cometmq.client.send_call import SendCall
 from cometmq.client.send_hooks import SendCheck, SendHook
-from cometmq.client.session import Session
 from cometmq.protocol.bodies.queues import MessageQueue
 
 P = TypeVar("P", bound=awaited.Producer)
@@ -82,6 +82,8 @@ class Producer(ProducerFace[awaited.Producer]):
         name_servers: str | Iterable[str] | None = None,
         *,
         client: ClientConfig | None = None,
-        session: Session | None = None,
+        session: SharedSession | None = None,
     ) -> None:
-        super().__init__(awaited.Producer(group, name_servers, client=client, session=session))
+        super().__init__(
+            awaited.Producer(group, name_servers, client=client, session=core_of(session))
+        )

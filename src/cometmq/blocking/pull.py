@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from cometmq.blocking.asker import AskerFace
 from cometmq.blocking.face import waits
+from cometmq.blocking.session import SharedSession, core_of
 from cometmq.client.config import ClientConfig, PullConsumerConfig
 from cometmq.client.consumer import pull as awaited
-from cometmq.client.session import Session
 
 
 class PullConsumer(AskerFace[awaited.PullConsumer]):
@@ -18,9 +18,11 @@ class PullConsumer(AskerFace[awaited.PullConsumer]):
         name_servers: str | Iterable[str] | None = None,
         *,
         client: ClientConfig | None = None,
-        session: Session | None = None,
+        session: SharedSession | None = None,
     ) -> None:
-        super().__init__(awaited.PullConsumer(group, name_servers, client=client, session=session))
+        super().__init__(
+            awaited.PullConsumer(group, name_servers, client=client, session=core_of(session))
+        )
 
     fetch_queues = waits(awaited.PullConsumer.fetch_queues)
     pull = waits(awaited.PullConsumer.pull)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from cometmq.blocking.face import Face, calls, waits
+from cometmq.blocking.session import SharedSession, core_of
 from cometmq.client.config import ClientConfig, PushConsumerConfig
 from cometmq.client.consumer import push as awaited
-from cometmq.client.session import Session
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.filter.tags import ALL
 
@@ -22,9 +22,11 @@ class PushConsumer(Face[awaited.PushConsumer]):
         name_servers: str | Iterable[str] | None = None,
         *,
         client: ClientConfig | None = None,
-        session: Session | None = None,
+        session: SharedSession | None = None,
     ) -> None:
-        super().__init__(awaited.PushConsumer(group, name_servers, client=client, session=session))
+        super().__init__(
+            awaited.PushConsumer(group, name_servers, client=client, session=core_of(session))
+        )
 
     subscribe = calls(awaited.PushConsumer.subscribe)
     unsubscribe = calls(awaited.PushConsumer.unsubscribe)
@@ -33,6 +35,11 @@ class PushConsumer(Face[awaited.PushConsumer]):
     ready = waits(awaited.PushConsumer.ready)
     suspend = calls(awaited.PushConsumer.suspend)
     resume = calls(awaited.PushConsumer.resume)
+
+    @property
+    def client_id(self) -> str:
+        """Who it is to brokers and operators."""
+        return self._core.client_id
 
     @property
     def queues(self) -> list[MessageQueue]:

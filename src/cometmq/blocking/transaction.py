@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from cometmq.blocking.face import waits
 from cometmq.blocking.producer import ProducerFace
+from cometmq.blocking.session import SharedSession, core_of
 from cometmq.client import transaction as awaited
 from cometmq.client.config import ClientConfig, ProducerConfig
-from cometmq.client.session import Session
 
 
 class TransactionProducer(ProducerFace[awaited.TransactionProducer]):
@@ -19,11 +19,11 @@ class TransactionProducer(ProducerFace[awaited.TransactionProducer]):
         *,
         check: awaited.Check,
         client: ClientConfig | None = None,
-        session: Session | None = None,
+        session: SharedSession | None = None,
     ) -> None:
         super().__init__(
             awaited.TransactionProducer(
-                group, name_servers, check=check, client=client, session=session
+                group, name_servers, check=check, client=client, session=core_of(session)
             )
         )
 

@@ -1,0 +1,39 @@
+"""The session that blocking clients of one program may share."""
+
+from typing import Self
+
+from cometmq.client import session as awaited
+from cometmq.client.config import ClientConfig
+from cometmq.client.loop import loop_thread
+
+
+class Session:
+    """`cometmq.Session`, given to several blocking clients; closed after them."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.core = awaited.Session(config)  # only the loop's thread may touch it
+        self._loop = loop_thread()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def client_id(self) -> str:
+        """Who its clients are to brokers."""
+        return self.core.client_id
+
+    def close(self) -> None:
+        """End all connections. May be called again."""
+        self._loop.wait(self.core.close())
+
+
+# What a blocking client takes.
+SharedSession = Session | awaited.Session
+
+
+def core_of(session: SharedSession | None) -> awaited.Session | None:
+    """As the clients behind the faces take it."""
+    return session.core if isinstance(session, Session) else session
