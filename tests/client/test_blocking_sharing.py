@@ -9,6 +9,8 @@ from cometmq import blocking
 from cometmq.client.config import ClientConfig
 from cometmq.client.message import Message
 from cometmq.client.session import Session
+from cometmq.compat import DefaultMQProducer
+from cometmq.compat import Message as JavaMessage
 from cometmq.errors import Closed
 from cometmq.protocol.names import TRACE_TOPIC
 from cometmq.protocol.trace import SentTrace, decode_traces
@@ -71,3 +73,16 @@ def test_sends_are_traced():
     (record,) = beside(story, TRACE_TOPIC)[TRACE_TOPIC]
     assert isinstance(record, SentTrace)
     assert (record.message_id, record.group, record.keys) == (ids[0], "g", "k")
+
+
+@pytest.mark.parametrize(("wish", "topic"), [((), TRACE_TOPIC), (("Traces",), "Traces")])
+def test_java_s_flag_traces_where_it_says(wish, topic):
+    def story(address):
+        producer = DefaultMQProducer("g", True, *wish)
+        producer.setNamesrvAddr(address)
+        producer.start()
+        producer.send(JavaMessage("orders", b"x"))
+        producer.shutdown()
+
+    found = beside(story, TRACE_TOPIC, "Traces")
+    assert {where: len(records) for where, records in found.items() if records} == {topic: 1}

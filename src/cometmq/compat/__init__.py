@@ -10,9 +10,11 @@ Everything waits, as there. New programs are better off with the names of `comet
 `cometmq.blocking`, which these stand on.
 """
 
+from cometmq.compat.arguments import AclClientRPCHook, SessionCredentials
+from cometmq.compat.callbacks import SendCallback
 from cometmq.compat.lite_pull import DefaultLitePullConsumer
-from cometmq.compat.messages import Message, MessageExt, SendResult
-from cometmq.compat.producer import DefaultMQProducer, MessageQueueSelector, SendCallback
+from cometmq.compat.messages import Message, MessageExt, SendResult, SendStatus
+from cometmq.compat.producer import DefaultMQProducer, MessageQueueSelector
 from cometmq.compat.push import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
@@ -23,6 +25,7 @@ from cometmq.compat.push import (
     MessageListenerOrderly,
     MessageSelector,
 )
+from cometmq.compat.queues import MessageQueue
 from cometmq.compat.settings import ConsumeFromWhere, MessageModel
 from cometmq.compat.transaction import (
     LocalTransactionState,
@@ -30,9 +33,9 @@ from cometmq.compat.transaction import (
     TransactionMQProducer,
     TransactionSendResult,
 )
-from cometmq.protocol.bodies.queues import MessageQueue
 
 __all__ = [
+    "AclClientRPCHook",
     "ConsumeConcurrentlyContext",
     "ConsumeConcurrentlyStatus",
     "ConsumeFromWhere",
@@ -52,6 +55,8 @@ __all__ = [
     "MessageSelector",
     "SendCallback",
     "SendResult",
+    "SendStatus",
+    "SessionCredentials",
     "TransactionListener",
     "TransactionMQProducer",
     "TransactionSendResult",

@@ -1,23 +1,25 @@
 """DefaultLitePullConsumer."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from cometmq.blocking.lite_pull import LitePullConsumer
 from cometmq.client.config import LitePullConsumerConfig
 from cometmq.compat.messages import MessageExt
 from cometmq.compat.push import MessageSelector
+from cometmq.compat.queues import MessageQueue
 from cometmq.compat.settings import JavaSettings
 from cometmq.errors import Closed
-from cometmq.protocol.bodies.queues import MessageQueue
 
 
 class DefaultLitePullConsumer(JavaSettings):
     """A lite pull consumer; `setX` for every setting X of RocketMQ's, before `start`."""
 
     _config_class = LitePullConsumerConfig
+    _can_trace = False
 
-    def __init__(self, group: str, namespace: str = "") -> None:
-        super().__init__(group, namespace)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self._face: LitePullConsumer | None = None
         self._wanted: dict[str, MessageSelector] = {}
 
@@ -34,7 +36,7 @@ class DefaultLitePullConsumer(JavaSettings):
         self._check_not_started()
         client, config = self._configs()
         face = LitePullConsumer(config, client=client)
-        with self._beginning(face):
+        with self._beginning(face, client):
             for topic, wanted in self._wanted.items():
                 face.subscribe(topic, wanted.tags, sql=wanted.sql)
         self._face = face
@@ -49,7 +51,7 @@ class DefaultLitePullConsumer(JavaSettings):
 
     def fetchMessageQueues(self, topic: str) -> list[MessageQueue]:
         """Those that can be read."""
-        return self._running.fetch_queues(topic)
+        return [MessageQueue.of(each) for each in self._running.fetch_queues(topic)]
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
         """Go on from there."""
@@ -72,7 +74,7 @@ class DefaultLitePullConsumer(JavaSettings):
         self._running.resume(queues)
 
     def offsetForTimestamp(self, queue: MessageQueue, time_ms: int) -> int:
-        """Of the first message that was stored then or later."""
+        """Of the message that was stored nearest to that time."""
         return self._running.offset_for_timestamp(queue, time_ms)
 
     def committed(self, queue: MessageQueue) -> int | None:
@@ -86,7 +88,7 @@ class DefaultLitePullConsumer(JavaSettings):
     def shutdown(self) -> None:
         """Leave the group."""
         if self._face is not None:
-            self._face.close()
+            self._end(self._face)
 
     @property
     def _running(self) -> LitePullConsumer:

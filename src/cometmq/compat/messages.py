@@ -1,34 +1,77 @@
 """Messages and results with Java's accessors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Any
 
 from cometmq.client import message as ours
-from cometmq.protocol.bodies.queues import MessageQueue
+from cometmq.compat.queues import MessageQueue
+from cometmq.errors import BadMessage
+from cometmq.protocol.java import java_text
+from cometmq.protocol.properties import (
+    BUYER_ID,
+    DELAY,
+    KEY_SEPARATOR,
+    KEYS,
+    RESERVED,
+    TAGS,
+    WAIT,
+)
+
+_APART = {BUYER_ID, DELAY, KEYS, TAGS, WAIT}  # which our messages have beside their properties
+
+
+class SendStatus(Enum):
+    """How safe a message is that a broker has taken."""
+
+    SEND_OK = "SEND_OK"
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+# By how much follows the topic: where what it is stands.
+_SHAPES = {
+    0: (),
+    1: ("body",),
+    2: ("tags", "body"),
+    3: ("tags", "keys", "body"),
+    5: ("tags", "keys", "flag", "body", "wait"),
+}
 
 
 class Message:
-    """A message to send: `Message(topic, [tags, [keys,]] body)`, then setters."""
+    """A message to send: `Message(topic, [tags, [keys, [flag,]]] body [, wait])`, then setters.
 
-    def __init__(self, topic: str, *rest: Any) -> None:
-        *words, body = rest or (b"",)
-        tags, keys, *others = [*words, None, None][:4]
-        if len(words) > 2 or others != [None] * len(others):
+    Its properties are Java's: tags, keys, delay and whether to wait are among them.
+    """
+
+    def __init__(self, topic: str = "", *rest: Any) -> None:
+        if len(rest) not in _SHAPES:
             raise TypeError(
-                "Message(topic, body), (topic, tags, body) or (topic, tags, keys, body)"
+                "Message(topic, body), (topic, tags, body), (topic, tags, keys, body)"
+                " or (topic, tags, keys, flag, body, waitStoreMsgOK)"
             )
+        given = dict(zip(_SHAPES[len(rest)], rest, strict=True))
         self.topic = topic
-        self.body = body
-        self.tags: str | None = tags
-        self.keys: str | None = keys
-        self.flag = 0
-        self.delay_level = 0
-        self.wait = True
+        self.body: Any = given.get("body", b"")
+        self.flag: int = given.get("flag", 0)
         self.properties: dict[str, str] = {}
         self.transaction_id: str | None = None
+        if tags := given.get("tags"):
+            self.setTags(tags)
+        if keys := given.get("keys"):
+            self.setKeys(keys)
+        self.setWaitStoreMsgOK(given.get("wait", True))
 
     def __repr__(self) -> str:
-        return f"Message [topic={self.topic}, tags={self.tags}, keys={self.keys}, flag={self.flag}]"
+        return (
+            f"Message [topic={self.topic}, tags={self.getTags()}, keys={self.getKeys()},"
+            f" flag={self.flag}]"
+        )
 
     def getTopic(self) -> str:
         """As given."""
@@ -48,19 +91,23 @@ class Message:
 
     def getTags(self) -> str | None:
         """As given."""
-        return self.tags
+        return self.properties.get(TAGS)
 
     def setTags(self, tags: str) -> None:
         """One tag."""
-        self.tags = tags
+        self.properties[TAGS] = tags
 
     def getKeys(self) -> str | None:
-        """As given."""
-        return self.keys
+        """With blanks between."""
+        return self.properties.get(KEYS)
 
-    def setKeys(self, keys: str) -> None:
+    def setKeys(self, keys: str | Iterable[str]) -> None:
         """Words to look it up by."""
-        self.keys = keys
+        self.properties[KEYS] = keys if isinstance(keys, str) else KEY_SEPARATOR.join(keys)
+
+    def getFlag(self) -> int:
+        """The sender's own."""
+        return self.flag
 
     def setFlag(self, flag: int) -> None:
         """The sender's own."""
@@ -68,23 +115,45 @@ class Message:
 
     def setDelayTimeLevel(self, level: int) -> None:
         """Of the broker's table of delays."""
-        self.delay_level = level
+        self.properties[DELAY] = str(level)
 
     def getDelayTimeLevel(self) -> int:
-        """As set."""
-        return self.delay_level
+        """As set; 0 is none."""
+        return int(self.properties.get(DELAY, 0))
 
     def setWaitStoreMsgOK(self, wait: bool) -> None:
         """Have the broker answer once it is safe."""
-        self.wait = wait
+        self.properties[WAIT] = java_text(wait)
+
+    def isWaitStoreMsgOK(self) -> bool:
+        """As set."""
+        return self.properties.get(WAIT, "true") == "true"
+
+    def setBuyerId(self, buyer_id: str) -> None:
+        """For brokers of units."""
+        self.properties[BUYER_ID] = buyer_id
+
+    def getBuyerId(self) -> str | None:
+        """As set."""
+        return self.properties.get(BUYER_ID)
 
     def putUserProperty(self, name: str, value: str) -> None:
-        """One of the sender's own."""
+        """One of the sender's own; BadMessage if the name is the system's."""
+        if name in RESERVED:
+            raise BadMessage(f"property {name} is the system's own: choose another name")
         self.properties[name] = value
 
     def getUserProperty(self, name: str) -> str | None:
         """As put."""
         return self.properties.get(name)
+
+    def getProperty(self, name: str) -> str | None:
+        """Of all."""
+        return self.properties.get(name)
+
+    def getProperties(self) -> dict[str, str]:
+        """All, the system's too."""
+        return self.properties
 
     def getTransactionId(self) -> str | None:
         """Within a transaction."""
@@ -92,15 +161,17 @@ class Message:
 
     def as_sent(self) -> ours.Message:
         """Checked, and as our producers take it."""
+        own = self.properties
         return ours.Message(
             self.topic,
             self.body,
-            tags=self.tags or None,
-            keys=self.keys or (),
-            delay_level=self.delay_level,
-            properties=self.properties,
+            tags=self.getTags() or None,
+            keys=self.getKeys() or (),
+            delay_level=self.getDelayTimeLevel(),
+            properties={each: own[each] for each in own if each not in _APART},
             flag=self.flag,
-            wait=self.wait,
+            wait=self.isWaitStoreMsgOK(),
+            buyer_id=self.getBuyerId(),
         )
 
 
@@ -166,6 +237,14 @@ class MessageExt:
         """Of all."""
         return self.wrapped.properties.get(name)
 
+    def isWaitStoreMsgOK(self) -> bool:
+        """As sent; brokers keep no word of it, and to wait is the default."""
+        return self.wrapped.properties.get(WAIT, "true") == "true"
+
+    def getBornHostString(self) -> str:
+        """The address alone."""
+        return str(self.wrapped.born_host.ip)
+
     def getTransactionId(self) -> str:
         """Of a transaction, the unique key."""
         return self.wrapped.message_id
@@ -173,10 +252,8 @@ class MessageExt:
 
 @_getters(
     {
-        "getSendStatus": "status",
         "getMsgId": "message_id",
         "getOffsetMsgId": "offset_id",
-        "getMessageQueue": "queue",
         "getQueueOffset": "queue_offset",
         "getTransactionId": "transaction_id",
         "getRegionId": "region_id",
@@ -192,14 +269,14 @@ class SendResult:
         sent = self.wrapped
         return (
             f"SendResult [sendStatus={sent.status.value}, msgId={sent.message_id},"
-            f" offsetMsgId={sent.offset_id}, messageQueue={queue_text(sent.queue)},"
+            f" offsetMsgId={sent.offset_id}, messageQueue={self.getMessageQueue()},"
             f" queueOffset={sent.queue_offset}]"
         )
 
+    def getSendStatus(self) -> SendStatus:
+        """How safe it is."""
+        return SendStatus(self.wrapped.status.value)
 
-def queue_text(queue: MessageQueue) -> str:
-    """As Java prints it."""
-    return (
-        f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name},"
-        f" queueId={queue.queue_id}]"
-    )
+    def getMessageQueue(self) -> MessageQueue:
+        """Where it is."""
+        return MessageQueue.of(self.wrapped.queue)

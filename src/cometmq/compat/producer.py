@@ -7,20 +7,12 @@ from typing import Any
 from cometmq.blocking.producer import Producer, ProducerFace
 from cometmq.client import message as ours
 from cometmq.client.config import ClientConfig, ProducerConfig
+from cometmq.compat.callbacks import Callbacks, SendCallback
 from cometmq.compat.messages import Message, MessageExt, SendResult
+from cometmq.compat.queues import MessageQueue
 from cometmq.compat.settings import JavaSettings
 from cometmq.errors import Closed
-from cometmq.protocol.bodies.queues import MessageQueue
-
-
-class SendCallback:
-    """Told what became of a send, on a thread of the client's."""
-
-    def onSuccess(self, result: SendResult) -> None:
-        """A broker has it."""
-
-    def onException(self, error: Exception) -> None:
-        """No broker is known to have it; after a lost answer, one may."""
+from cometmq.protocol.bodies import queues
 
 
 class MessageQueueSelector(ABC):
@@ -38,17 +30,21 @@ class DefaultMQProducer(JavaSettings):
     """A producer; `setX` for every setting X of RocketMQ's, before `start`."""
 
     _config_class = ProducerConfig
+    _default_group = "DEFAULT_PRODUCER"
 
-    def __init__(self, group: str, namespace: str = "") -> None:
-        super().__init__(group, namespace)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self._face: ProducerFace[Any] | None = None
+        self._callbacks = Callbacks()
 
     def start(self) -> None:
         """Begin, once only; one that fails may be called again."""
         self._check_not_started()
-        face = self._made(*self._configs())
-        with self._beginning(face):
-            pass
+        client, config = self._configs()
+        face = self._made(client, config)
+        with self._beginning(face, client) as tracer:
+            if tracer is not None:
+                face.add_hook(tracer.of_sends)
         self._face = face
 
     def _made(self, client: ClientConfig, config: ProducerConfig) -> ProducerFace[Any]:
@@ -57,7 +53,8 @@ class DefaultMQProducer(JavaSettings):
     def shutdown(self) -> None:
         """End what is begun, and leave."""
         if self._face is not None:
-            self._face.close()
+            self._end(self._face)
+            self._callbacks.close()
 
     def send(self, messages: Message | Sequence[Message], *rest: Any) -> SendResult | None:
         """`send(message, [queue | selector, arg] [, callback] [, timeout_ms])`, as there.
@@ -70,7 +67,8 @@ class DefaultMQProducer(JavaSettings):
             return self._send_batch([each.as_sent() for each in messages], how)
         message = messages.as_sent()
         if how.callback is not None:
-            self._running.send_soon(message, _told(how.callback), **how.where(messages))
+            tell = self._callbacks.teller(how.callback)
+            self._running.send_soon(message, tell, **how.where(messages))
             return None
         return SendResult(self._running.send(message, **how.where(messages)))
 
@@ -80,7 +78,7 @@ class DefaultMQProducer(JavaSettings):
         where: dict[str, Any] = {"queue": how.queue, "timeout": how.timeout}
         if how.callback is None:
             return SendResult(self._running.send_batch(batch, **where)[-1])
-        tell = _told(how.callback)
+        tell = self._callbacks.teller(how.callback)
 
         def tell_last(outcome: list[ours.SendResult] | Exception) -> None:
             tell(outcome if isinstance(outcome, Exception) else outcome[-1])
@@ -102,7 +100,7 @@ class DefaultMQProducer(JavaSettings):
 
     def fetchPublishMessageQueues(self, topic: str) -> list[MessageQueue]:
         """Those that can be written to."""
-        return self._running.fetch_publish_queues(topic)
+        return [MessageQueue.of(each) for each in self._running.fetch_publish_queues(topic)]
 
     def viewMessage(self, offset_id: str) -> MessageExt:
         """The message at a place."""
@@ -154,16 +152,9 @@ class _How:
         if select is not None:
             choose = select.select if isinstance(select, MessageQueueSelector) else select
             arg = self.arg
-            return {"selector": lambda queues, _, key: choose(queues, message, arg),
-                    "timeout": self.timeout}  # fmt: skip
+
+            def chosen(queues: Sequence[queues.MessageQueue], *_: object) -> queues.MessageQueue:
+                return choose([MessageQueue.of(each) for each in queues], message, arg)
+
+            return {"selector": chosen, "timeout": self.timeout}
         return {"queue": self.queue, "timeout": self.timeout}
-
-
-def _told(callback: SendCallback) -> Callable[[ours.SendResult | Exception], object]:
-    def tell(outcome: ours.SendResult | Exception) -> None:
-        if isinstance(outcome, Exception):
-            callback.onException(outcome)
-        else:
-            callback.onSuccess(SendResult(outcome))
-
-    return tell

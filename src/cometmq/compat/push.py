@@ -10,10 +10,14 @@ from cometmq.client.config import PushConsumerConfig
 from cometmq.client.consumer.outcomes import Ack, Commit, Outcome, Retry, Rollback, Suspend
 from cometmq.client.message import ReceivedMessage
 from cometmq.compat.messages import MessageExt
+from cometmq.compat.queues import MessageQueue
 from cometmq.compat.settings import JavaSettings
 from cometmq.errors import BadSetting
 
 log = logging.getLogger(__name__)
+
+_ALL = 2**31 - 1  # an ack index that nobody set, in Java too
+_AS_SET = -1  # a suspension that nobody set
 
 
 class ConsumeConcurrentlyStatus(Enum):
@@ -36,13 +40,25 @@ class ConsumeConcurrentlyContext:
     """What a listener may say beside its status."""
 
     def __init__(self, message: ReceivedMessage) -> None:
-        self.messageQueue = message.queue
-        self.ackIndex: int | None = None
+        self.messageQueue = MessageQueue.of(message.queue)
+        self.ackIndex = _ALL
         self.delayLevelWhenNextConsume = 0
+
+    def getMessageQueue(self) -> MessageQueue:
+        """Where they were read."""
+        return self.messageQueue
+
+    def getAckIndex(self) -> int:
+        """As set; Java's largest number, if it was not."""
+        return self.ackIndex
 
     def setAckIndex(self, index: int) -> None:
         """The last message of the list that is consumed."""
         self.ackIndex = index
+
+    def getDelayLevelWhenNextConsume(self) -> int:
+        """As set; 0 leaves it to the broker."""
+        return self.delayLevelWhenNextConsume
 
     def setDelayLevelWhenNextConsume(self, level: int) -> None:
         """When the rest comes again; -1 makes them dead letters."""
@@ -53,13 +69,25 @@ class ConsumeOrderlyContext:
     """What a listener may say beside its status."""
 
     def __init__(self, message: ReceivedMessage) -> None:
-        self.messageQueue = message.queue
+        self.messageQueue = MessageQueue.of(message.queue)
         self.autoCommit = True
-        self.suspendCurrentQueueTimeMillis: int | None = None
+        self.suspendCurrentQueueTimeMillis = _AS_SET
+
+    def getMessageQueue(self) -> MessageQueue:
+        """Where they were read."""
+        return self.messageQueue
+
+    def isAutoCommit(self) -> bool:
+        """As set."""
+        return self.autoCommit
 
     def setAutoCommit(self, auto_commit: bool) -> None:
         """Off: messages are consumed once the listener says COMMIT."""
         self.autoCommit = auto_commit
+
+    def getSuspendCurrentQueueTimeMillis(self) -> int:
+        """As set; -1 leaves it to the consumer's setting."""
+        return self.suspendCurrentQueueTimeMillis
 
     def setSuspendCurrentQueueTimeMillis(self, ms: int) -> None:
         """How long the queue waits before its messages come again."""
@@ -109,8 +137,8 @@ class DefaultMQPushConsumer(JavaSettings):
 
     _config_class = PushConsumerConfig
 
-    def __init__(self, group: str, namespace: str = "") -> None:
-        super().__init__(group, namespace)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self._face: PushConsumer | None = None
         self._wanted: dict[str, MessageSelector] = {}
         self._listener: _Listener | None = None
@@ -146,7 +174,9 @@ class DefaultMQPushConsumer(JavaSettings):
         client, config = self._configs()
         face = PushConsumer(config, client=client)
         is_list = config.consume_message_batch_max_size > 1
-        with self._beginning(face):
+        with self._beginning(face, client) as tracer:
+            if tracer is not None:
+                face.add_hook(tracer.of_consumption(config.group))
             for topic, wanted in self._wanted.items():
                 face.subscribe(topic, wanted.tags, sql=wanted.sql)
             if isinstance(listener, MessageListenerOrderly):
@@ -169,7 +199,7 @@ class DefaultMQPushConsumer(JavaSettings):
     def shutdown(self) -> None:
         """Leave the group."""
         if self._face is not None:
-            self._face.close()
+            self._end(self._face)
 
 
 def _concurrent(listener: _Listener, is_list: bool) -> Callable[[Any], Outcome]:
@@ -178,7 +208,7 @@ def _concurrent(listener: _Listener, is_list: bool) -> Callable[[Any], Outcome]:
         context = ConsumeConcurrentlyContext(messages[0])
         status = listener.consumeMessage([MessageExt(each) for each in messages], context)
         if status is ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
-            return Ack() if context.ackIndex is None else Ack(context.ackIndex + 1)
+            return Ack() if context.ackIndex == _ALL else Ack(context.ackIndex + 1)
         if status is not ConsumeConcurrentlyStatus.RECONSUME_LATER:
             log.error("a listener returned %r, which counts as RECONSUME_LATER", status)
         return Retry(context.delayLevelWhenNextConsume)
@@ -200,6 +230,7 @@ def _orderly(listener: _Listener, is_list: bool) -> Callable[[Any], Outcome]:
                 return Rollback()
         if status is not ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
             log.error("a listener returned %r, and its queue waits a moment", status)
-        return Suspend(context.suspendCurrentQueueTimeMillis)
+        wait_ms = context.suspendCurrentQueueTimeMillis
+        return Suspend(None if wait_ms == _AS_SET else wait_ms)
 
     return handle

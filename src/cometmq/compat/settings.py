@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any
 
 from cometmq.blocking.face import Face
+from cometmq.blocking.trace import Tracer
 from cometmq.client.config import ClientConfig, parse_timestamp
+from cometmq.compat.arguments import settings_of
 from cometmq.errors import BadSetting, Closed
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom, MessageModel
+from cometmq.protocol.names import TRACE_TOPIC
 
 __all__ = ["ConsumeFromWhere", "JavaSettings", "MessageModel"]
 
@@ -24,6 +27,8 @@ class ConsumeFromWhere:
 
 # What Java calls a setting, and what we do; the others differ in spelling alone.
 _RENAMED = {
+    "ProducerGroup": "group",
+    "ConsumerGroup": "group",
     "NamesrvAddr": "name_servers",
     "UseTLS": "use_tls",
     "ClientIP": "client_ip",
@@ -58,6 +63,7 @@ _RENAMED = {
 _UNUSED = {"ConsumeThreadMax": "consume_threads"}
 # From Java's form to ours, and back.
 Converters = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+_TRACE_INSTANCE = "PID_CLIENT_INNER_TRACE_PRODUCER"  # as the tracer of Java's clients
 _UNCHANGED: Converters = (lambda it: it, lambda it: it)
 _CONVERTED: dict[str, Converters] = {
     "ConsumeTimeout": (lambda minutes: minutes * 60_000, lambda ms: ms // 60_000),
@@ -69,9 +75,17 @@ class JavaSettings:
     """Base of the clients: `setX` and `getX` for every setting X of theirs."""
 
     _config_class: type[Any]
+    _default_group = "DEFAULT_CONSUMER"
+    _can_trace = True
 
-    def __init__(self, group: str, namespace: str = "") -> None:
-        self._values: dict[str, Any] = {"group": group, "namespace": namespace}
+    def __init__(self, *given: Any) -> None:
+        kind = type(self).__name__
+        self._values, self._trace = settings_of(given, self._default_group)
+        if strange := self._values.keys() - self._known().keys():
+            raise TypeError(f"a {kind} has no {', '.join(strange)}")
+        if self._trace.is_on and not self._can_trace:
+            raise TypeError(f"a {kind} keeps no traces")
+        self._tracer: Tracer | None = None
         self._unused: dict[str, Any] = {}  # by Java's name
         self._is_started = False
 
@@ -125,15 +139,31 @@ class JavaSettings:
             raise Closed("it was started already: make another")
 
     @contextmanager
-    def _beginning(self, face: Face[Any]) -> Iterator[None]:
-        """Start it, after what is done inside; if that fails, another may be in its place."""
+    def _beginning(self, face: Face[Any], client: ClientConfig) -> Iterator[Tracer | None]:
+        """Start it, after what is done inside; if that fails, another may be in its place.
+
+        With a tracer that is started, if traces are wanted: inside, it is hooked in.
+        """
+        tracer = self._tracer_of(client) if self._trace.is_on else None
         try:
-            yield
+            if tracer is not None:
+                tracer.start()
+            yield tracer
             face.start()
         except BaseException:
-            face.close()
+            _close(face, tracer)
             raise
+        self._tracer = tracer
         self._is_started = True
+
+    def _tracer_of(self, client: ClientConfig) -> Tracer:
+        # A client beside ours, of its own name, and in no namespace: all traces are in one topic.
+        client = replace(client, namespace="", instance_name=_TRACE_INSTANCE)
+        return Tracer(client=client, topic=self._trace.topic or TRACE_TOPIC)
+
+    def _end(self, face: Face[Any]) -> None:
+        """Its traces leave after it."""
+        _close(face, self._tracer)
 
     def _configs(self) -> tuple[ClientConfig, Any]:
         """What was set, checked."""
@@ -148,6 +178,14 @@ class JavaSettings:
         except TypeError as error:
             raise BadSetting(str(error)) from error
         return client, own
+
+
+def _close(face: Face[Any], tracer: Tracer | None) -> None:
+    try:
+        face.close()
+    finally:
+        if tracer is not None:
+            tracer.close()
 
 
 def _snake(name: str) -> str:

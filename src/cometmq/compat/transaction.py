@@ -56,8 +56,8 @@ class TransactionSendResult(SendResult):
 class TransactionMQProducer(DefaultMQProducer):
     """A producer of transactions."""
 
-    def __init__(self, group: str, namespace: str = "") -> None:
-        super().__init__(group, namespace)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self._listener: TransactionListener | None = None
 
     def setTransactionListener(self, listener: TransactionListener) -> None:

@@ -1,0 +1,68 @@
+"""What the constructors of Java's clients take, told apart by kind and place.
+
+    (group)  (namespace, group)    then, each of them or none of them, in this order:
+    a hook, which signs            None, or AclClientRPCHook(SessionCredentials(access, secret))
+    a strategy, of consumers       None, or an allocation of cometmq's
+    enableMsgTrace                 a bool
+    customizedTraceTopic           None, or a text
+
+The first of two texts is the namespace, as in Java; nothing at all is Java's default group, under
+which nobody may start.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCredentials:
+    """Who signs."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    security_token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AclClientRPCHook:
+    """Signs every request."""
+
+    credentials: SessionCredentials
+
+
+@dataclass(frozen=True, slots=True)
+class TraceWish:
+    """Whether traces are kept, and where; None is RocketMQ's own topic."""
+
+    is_on: bool = False
+    topic: str | None = None
+
+
+def settings_of(given: Sequence[Any], default_group: str) -> tuple[dict[str, Any], TraceWish]:
+    """Settings under our names, and the wish; TypeError for what Java would not compile."""
+    names = list(takewhile(lambda each: isinstance(each, str), given[:2]))
+    group, namespace = (names or [default_group])[-1], names[0] if len(names) == 2 else ""
+    values: dict[str, Any] = {"group": group, "namespace": namespace}
+    is_traced: bool | None = None
+    topic = None
+    for one in given[len(names) :]:
+        if isinstance(one, bool):
+            is_traced = one
+        elif isinstance(one, AclClientRPCHook):
+            values |= {
+                "access_key": one.credentials.access_key,
+                "secret_key": one.credentials.secret_key,
+                "security_token": one.credentials.security_token,
+            }
+        elif hasattr(one, "allocate"):
+            values["allocation"] = one
+        elif isinstance(one, str) and is_traced is not None:
+            topic = one
+        elif one is not None:
+            raise TypeError(
+                f"{one!r} is not understood here: give (group) or (namespace, group), then an"
+                " AclClientRPCHook, a strategy, whether to trace, and the topic of traces"
+            )
+    return values, TraceWish(bool(is_traced), topic)
