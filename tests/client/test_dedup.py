@@ -8,7 +8,8 @@ import pytest
 
 from client.received import received
 from cometmq.client.consumer.outcomes import Ack, Commit, Retry, Rollback, Suspend
-from cometmq.client.dedup import Dedup, Verdict, only_key
+from cometmq.client.dedup import Dedup, only_key
+from cometmq.client.dedup_attempt import Verdict
 from cometmq.client.dedup_stores import MemoryStore
 from cometmq.errors import BadMessage, BadSetting, InProgress
 from cometmq.testing.clock import ManualClock

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cometmq.client import dedup_stores
-from cometmq.client.dedup import Verdict
+from cometmq.client.dedup_attempt import Verdict
 from cometmq.client.dedup_stores import MemoryStore, SqliteStore
 from cometmq.errors import BadSetting, BadState, TimedOut
 from cometmq.testing.clock import ManualClock

@@ -15,73 +15,23 @@ transaction as its own mark of the key does not.
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import timedelta
-from enum import Enum
 from functools import partial, wraps
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 from cometmq.client.consumer.outcomes import Ack, Retry, Rollback, Suspend
+from cometmq.client.dedup_attempt import Attempt, DedupStore
+from cometmq.client.dedup_round import BatchRound, OneRound, Round
 from cometmq.client.message import ReceivedMessage
-from cometmq.errors import BadMessage, BadSetting, InProgress
+from cometmq.errors import BadMessage, BadSetting
 
 LEASE = timedelta(minutes=15)  # as long as a listener may take before its message is sent back
 RETENTION = timedelta(days=3)  # as long as a broker keeps messages
 
+G = TypeVar("G", ReceivedMessage, list[ReceivedMessage])
 R = TypeVar("R")
 T = TypeVar("T")
-
-
-class Verdict(Enum):
-    """What to do with a message."""
-
-    RUN = "run"
-    SKIP = "skip"
-    LATER = "later"
-
-
-class DedupStore(Protocol):
-    """Keys in progress and done. Any thread may call it."""
-
-    @property
-    def blocks(self) -> bool:
-        """It waits for a disk, so not on the loop."""
-
-    def begin(self, key: str, owner: str, lease_ms: int) -> Verdict:
-        """The first phase: RUN means that the owner has the key now."""
-
-    def done(self, key: str, retention_ms: int) -> None:
-        """The second phase; true whoever had the key, as the work is done."""
-
-    def release(self, key: str, owner: str) -> None:
-        """The work failed: the next one may have the key, if it is still this owner's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """The verdict for one message; after RUN, one of the two verbs ends it."""
-
-    verdict: Verdict
-    key: str
-    _store: DedupStore
-    _owner: str
-    _retention_ms: int
-
-    def done(self) -> None:
-        """The work is done: the key is skipped from now on."""
-        self._store.done(self.key, self._retention_ms)
-
-    def release(self) -> None:
-        """The work failed: the message may be tried again at once."""
-        self._store.release(self.key, self._owner)
-
-    def end(self, is_done: bool) -> None:
-        """One or the other."""
-        if is_done:
-            self.done()
-        else:
-            self.release()
 
 
 def is_consumed(result: object) -> bool:
@@ -119,63 +69,67 @@ class Dedup:
         return Attempt(verdict, key, self._store, owner, self._retention_ms)
 
     def guard(
-        self, listener: Callable[[ReceivedMessage], R], is_done: Callable[[R], bool] = is_consumed
-    ) -> Callable[[ReceivedMessage], R | None]:
+        self, listener: Callable[[G], R], is_done: Callable[[R], bool] = is_consumed
+    ) -> Callable[[G], R | Ack | None]:
         """The listener, run once a key; of a key that is done it returns None at once.
 
         It raises InProgress where the message must come again. When the listener raises, or
         returns what `is_done` denies, the key is free again: by default, an outcome by which the
         message comes again.
+
+        A listener of lists is given those whose keys are free, and not called without any.
         """
         if inspect.iscoroutinefunction(listener):
             raise BadSetting(f"{listener!r} is a coroutine: use guard_async")
 
         @wraps(listener)
-        def guarded(message: ReceivedMessage) -> R | None:
-            attempt = self.begin(message)
-            if not _may_run(attempt):
-                return None
+        def guarded(given: G) -> R | Ack | None:
+            begun = self._round(given)
+            if not begun.may_run:
+                return begun.skipped()  # type: ignore[no-any-return]
             try:
-                result = listener(message)
+                result = listener(begun.given)
             except BaseException:
-                attempt.release()
+                begun.release()
                 raise
-            attempt.end(is_done(result))
-            return result
+            return begun.end(result, is_done)  # type: ignore[no-any-return]
 
         return guarded
 
     def guard_async(
-        self,
-        listener: Callable[[ReceivedMessage], Awaitable[R]],
-        is_done: Callable[[R], bool] = is_consumed,
-    ) -> Callable[[ReceivedMessage], Awaitable[R | None]]:
+        self, listener: Callable[[G], Awaitable[R]], is_done: Callable[[R], bool] = is_consumed
+    ) -> Callable[[G], Awaitable[R | Ack | None]]:
         """As `guard`, for a coroutine; a store that blocks is called on a thread.
 
         A cancelled call frees its key: once it can, if it is cancelled while it begins.
         """
 
         @wraps(listener)
-        async def guarded(message: ReceivedMessage) -> R | None:
-            begun = self._called(partial(self.begin, message))
+        async def guarded(given: G) -> R | Ack | None:
+            beginning = self._called(partial(self._round, given))
             try:
-                attempt = await asyncio.shield(begun)
+                begun = await asyncio.shield(beginning)
             except asyncio.CancelledError:
-                await asyncio.wait([begun])
-                if begun.exception() is None:
-                    await self._called(begun.result().release)
+                await asyncio.wait([beginning])
+                if beginning.exception() is None:
+                    await self._called(beginning.result().release)
                 raise
-            if not _may_run(attempt):
-                return None
+            if not begun.may_run:
+                return begun.skipped()  # type: ignore[no-any-return]
             try:
-                result = await listener(message)
+                result = await listener(begun.given)
             except BaseException:  # cancelled, too
-                await self._called(attempt.release)
+                await self._called(begun.release)
                 raise
-            await asyncio.shield(self._called(partial(attempt.end, is_done(result))))
-            return result
+            ended = self._called(partial(begun.end, result, is_done))
+            return await asyncio.shield(ended)
 
         return guarded
+
+    def _round(self, given: ReceivedMessage | list[ReceivedMessage]) -> Round:
+        if isinstance(given, ReceivedMessage):
+            return OneRound(given, self.begin(given))
+        return BatchRound.begun(list(given), self.begin)
 
     def _called(self, work: Callable[[], T]) -> asyncio.Future[T]:
         loop = asyncio.get_running_loop()
@@ -184,12 +138,6 @@ class Dedup:
         called: asyncio.Future[T] = loop.create_future()
         called.set_result(work())
         return called
-
-
-def _may_run(attempt: Attempt) -> bool:
-    if attempt.verdict is Verdict.LATER:
-        raise InProgress(f"{attempt.key} is in progress elsewhere: the message comes again")
-    return attempt.verdict is Verdict.RUN
 
 
 def only_key(message: ReceivedMessage) -> str:

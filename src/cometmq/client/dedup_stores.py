@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cometmq.client.dedup import Verdict
+from cometmq.client.dedup_attempt import Verdict
 from cometmq.errors import BadSetting, BadState, TimedOut
 from cometmq.seams import Clock, RealClock
 
