@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from cometmq.client.config import ProducerConfig as ProducerConfig
     from cometmq.client.config import PullConsumerConfig as PullConsumerConfig
     from cometmq.client.config import PushConsumerConfig as PushConsumerConfig
+    from cometmq.client.consumer.allocate import Allocation as Allocation
+    from cometmq.client.consumer.allocate import Averagely as Averagely
+    from cometmq.client.consumer.allocate import AveragelyByCircle as AveragelyByCircle
+    from cometmq.client.consumer.allocate import ByConfig as ByConfig
+    from cometmq.client.consumer.allocate import ByMachineRoom as ByMachineRoom
+    from cometmq.client.consumer.allocate import ConsistentHash as ConsistentHash
+    from cometmq.client.consumer.allocate import MachineRoomNearby as MachineRoomNearby
     from cometmq.client.consumer.lite_pull import LitePullConsumer as LitePullConsumer
     from cometmq.client.consumer.outcomes import Ack as Ack
     from cometmq.client.consumer.outcomes import Commit as Commit
@@ -43,13 +50,20 @@ if TYPE_CHECKING:
 
 _HOME_OF = {
     "Ack": "client.consumer.outcomes",
+    "Allocation": "client.consumer.allocate",
+    "Averagely": "client.consumer.allocate",
+    "AveragelyByCircle": "client.consumer.allocate",
+    "ByConfig": "client.consumer.allocate",
+    "ByMachineRoom": "client.consumer.allocate",
     "ClientConfig": "client.config",
     "Commit": "client.consumer.outcomes",
+    "ConsistentHash": "client.consumer.allocate",
     "ConsumeFrom": "protocol.bodies.heartbeat",
     "ConsumerConfig": "client.config",
     "Dedup": "client.dedup",
     "LitePullConsumer": "client.consumer.lite_pull",
     "LitePullConsumerConfig": "client.config",
+    "MachineRoomNearby": "client.consumer.allocate",
     "MemoryStore": "client.dedup_stores",
     "Message": "client.message",
     "MessageModel": "protocol.bodies.heartbeat",

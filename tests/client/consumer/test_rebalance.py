@@ -20,14 +20,16 @@ class Member:
         return ConsumerData(group_name=GROUP)
 
 
-async def shared(broker, topics, *, model=MessageModel.CLUSTERING, allocation=None, joins=True):
+async def shared(
+    broker, topics, *, model=MessageModel.CLUSTERING, allocation=None, joins=True, namespace=""
+):
     """The topics that could not be settled, and the queue ids that we got, by topic."""
     got = {}
 
     async def settle(topic, mine):
         got[topic] = [queue.queue_id for queue in mine]
 
-    async with broker.session() as session:
+    async with broker.session(namespace=namespace) as session:
         if joins:
             session.members.join_consumer(Member())
         rebalance = Rebalance(session, GROUP, model, allocation or Averagely(), settle)
@@ -68,3 +70,19 @@ def test_queues_that_were_chosen_are_given_for_their_own_topic():
     chosen = ByConfig((broker.queue("T", 1), broker.queue("T", 3), broker.queue("U", 2)))
     found = asyncio.run(shared(broker, ["T", "U"], allocation=chosen))
     assert found == ([], {"T": [1, 3], "U": [2]})
+
+
+def test_queues_are_chosen_without_their_namespace():
+    broker = FakeBroker(**{"ns%T": 4, "%RETRY%ns%G": 1})
+    chosen = ByConfig((broker.queue("T", 1), broker.queue("ns%T", 2), broker.queue("%RETRY%G", 0)))
+    topics = ["ns%T", "%RETRY%ns%G"]
+    found = asyncio.run(shared(broker, topics, allocation=chosen, namespace="ns"))
+    assert found == ([], {"ns%T": [1, 2], "%RETRY%ns%G": [0]})
+
+
+def test_a_queue_that_was_chosen_and_is_not_there_is_told(caplog):
+    broker = FakeBroker(T=2)
+    chosen = ByConfig((broker.queue("T", 1), broker.queue("T", 7)))
+    assert asyncio.run(shared(broker, ["T"], allocation=chosen)) == ([], {"T": [1]})
+    (line,) = [each.getMessage() for each in caplog.records if "chosen" in each.getMessage()]
+    assert line == f"{broker.queue('T', 7)} was chosen for group G, and is not there"

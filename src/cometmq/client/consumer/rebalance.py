@@ -9,7 +9,13 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from cometmq.client.consumer.allocate import Allocation, clients_in_order, queues_in_order
+from cometmq.client.consumer.allocate import (
+    Allocation,
+    Queues,
+    clients_in_order,
+    queues_in_order,
+)
+from cometmq.client.namespace import Namespace
 from cometmq.client.session import Session
 from cometmq.errors import NoRoute, PeerError, Unreachable, WorldError
 from cometmq.protocol.bodies.heartbeat import ConsumerIds, MessageModel
@@ -66,9 +72,21 @@ class Rebalance:
             log.info("no broker knows group %s of topic %s yet", self.group, topic)
             return False
         shared = self.allocation.allocate(client_id, queues, members) if queues else []
-        # Queues that somebody chose by hand are given for each topic, and may be of another.
-        await self.settle(topic, [queue for queue in shared if queue.topic == topic])
+        await self.settle(topic, self._there(topic, shared, queues))
         return client_id in members
+
+    def _there(self, topic: str, shared: Queues, queues: Queues) -> list[MessageQueue]:
+        """Queues that somebody chose by hand are given for each topic: they may be of another.
+
+        They are named without the namespace, and may be none.
+        """
+        wired = map(Namespace(self.session.config.namespace).wire_queue, shared)
+        mine = [queue for queue in wired if queue.topic == topic]
+        known = set(queues)
+        for queue in mine:
+            if queue not in known:
+                log.warning("%s was chosen for group %s, and is not there", queue, self.group)
+        return [queue for queue in mine if queue in known]
 
     async def _member_ids(self, topic: str) -> list[str]:
         """As a broker of the topic knows them; any will do, as clients beat to all."""
