@@ -47,6 +47,18 @@ def test_the_local_transaction_may_be_shown_the_send():
     run(test)
 
 
+def test_a_local_transaction_that_hangs_does_not_keep_the_process():
+    async def test():
+        async with fake_cluster() as cluster, producing(cluster) as producer:
+            kinds = []
+            await producer.send_in_transaction(
+                ORDER, lambda _: kinds.append(threading.current_thread().daemon)
+            )
+            assert kinds == [True]
+
+    run(test)
+
+
 def test_closing_waits_for_local_transactions():
     async def test():
         async with fake_cluster() as cluster:

@@ -16,13 +16,13 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from enum import Enum
 
 import msgspec
 
 from cometmq.client.config import ClientConfig, ProducerConfig
+from cometmq.client.daemon_threads import DaemonThreads
 from cometmq.client.message import Message, ReceivedMessage, SendResult, SendStatus
 from cometmq.client.moments import Timeout
 from cometmq.client.producer import Producer
@@ -89,7 +89,7 @@ class TransactionProducer(Producer):
     ) -> None:
         super().__init__(group, name_servers, client=client, session=session)
         # Of their own: a database that hangs shall hold up nothing else.
-        self._threads = ThreadPoolExecutor(_LOCALS_AT_ONCE, "cometmq-transaction")
+        self._threads = DaemonThreads(_LOCALS_AT_ONCE, "cometmq-transaction")
         self._checks = _Checks(self._session, self.group, check, self.config)
         self.transactions = self._checks
 
@@ -98,7 +98,7 @@ class TransactionProducer(Producer):
         try:
             await super().close()
         finally:
-            self._threads.shutdown(wait=False)
+            self._threads.close()
             self._checks.close()
 
     async def send_in_transaction(
@@ -171,11 +171,11 @@ class _Checks:
         self._waiting_max = config.check_request_hold_max
         self._waiting = 0
         self._turns = asyncio.Semaphore(_CHECKS_AT_ONCE)
-        self._threads = ThreadPoolExecutor(_CHECKS_AT_ONCE, "cometmq-check")
+        self._threads = DaemonThreads(_CHECKS_AT_ONCE, "cometmq-check")
 
     def close(self) -> None:
         """Those that run end by themselves."""
-        self._threads.shutdown(wait=False)
+        self._threads.close()
 
     def check(self, link: Link, ask: CheckTransactionHeader, half: StoredMessage) -> None:
         """Begun at once, answered later; past the limit left for the next time it is asked."""
@@ -211,13 +211,13 @@ class _Checks:
 
 
 async def _ended(
-    threads: ThreadPoolExecutor, work: Callable[..., Ended | Awaitable[Ended]], *given: object
+    threads: DaemonThreads, work: Callable[..., Ended | Awaitable[Ended]], *given: object
 ) -> TransactionState:
     if inspect.iscoroutinefunction(work):
         state = await work(*given)
     else:
-        loop, context = asyncio.get_running_loop(), copy_context()
-        state = await loop.run_in_executor(threads, lambda: context.run(work, *given))
+        context = copy_context()
+        state = await threads.run(lambda: context.run(work, *given))
         if inspect.isawaitable(state):
             state = await state
     if state is None:
