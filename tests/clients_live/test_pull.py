@@ -80,6 +80,10 @@ def test_offsets_and_questions(cluster):
             assert await consumer.min_offset(queue) == 0
             assert await consumer.earliest_stored_ms(queue) >= begin_ms
             assert await consumer.search_offset(queue, 1000) == 0
+            # The nearest, which is the last and not the end; of those of one moment, any.
+            last_ms = (await consumer.pull(queue, 4)).messages[0].stored_ms
+            found = await consumer.search_offset(queue, last_ms + 60_000)
+            assert (await consumer.pull(queue, found)).messages[0].stored_ms == last_ms
             message = (await consumer.pull(queue, 2)).messages[0]
             again = await consumer.view_message(message.offset_id)
             assert (again.text(), again.queue) == ("m2", message.queue)

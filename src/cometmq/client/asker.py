@@ -51,7 +51,10 @@ class Asker:
         return await self._queries.min_offset(self._wire_queue(queue))
 
     async def search_offset(self, queue: MessageQueue, when: int | datetime) -> int:
-        """The first offset whose message was stored then or later; the end, if there is none."""
+        """The offset of the message stored nearest to then, the earlier of two; 0 of none.
+
+        So the last message, and not the end, for a time after it.
+        """
         return await self._queries.offset_at(self._wire_queue(queue), moment_ms(when))
 
     async def earliest_stored_ms(self, queue: MessageQueue) -> int:

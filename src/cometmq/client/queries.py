@@ -35,7 +35,7 @@ class Queries:
         return await self._offset(RequestCode.GET_MIN_OFFSET, queue, _header(queue))
 
     async def offset_at(self, queue: MessageQueue, time_ms: int) -> int:
-        """The first offset whose message was stored at this time or later; the end, if none."""
+        """The offset of the message that was stored nearest to this time; 0 of an empty queue."""
         header = SearchOffsetHeader(topic=queue.topic, queue_id=queue.queue_id, timestamp=time_ms)
         return await self._offset(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, queue, header)
 

@@ -146,7 +146,8 @@ class FakeBroker:
 
     async def _at(self, header, body) -> Command:
         stored = self.stored[self.queue(header.topic, header.queue_id)]
-        return _offset(sum(message.stored_ms < header.timestamp for message in stored))
+        far = [abs(message.stored_ms - header.timestamp) for message in stored]
+        return _offset(far.index(min(far)) if far else 0)  # the nearest, as brokers say
 
     async def _pull(self, header, body) -> Command:
         if header.topic not in self.queues:

@@ -219,9 +219,9 @@ class LitePullConsumer:
         self._seek(queue, await self._member.queries.max_offset(wired))
 
     async def offset_for_timestamp(self, queue: MessageQueue, moment: datetime | int) -> int:
-        """The first offset whose message was stored then or later; the end, if none was.
+        """The offset of the message stored nearest to then, the earlier of two; 0 of none.
 
-        Apache's brokers say the offset of the message that was stored nearest to it.
+        So the last message, and not the end, for a time after it.
         """
         self._check_open()
         wired = self._namespace.wire_queue(queue)
