@@ -118,7 +118,7 @@ def test_plain_functions_have_threads_of_their_own():
 
 def test_a_check_is_answered_where_it_was_asked():
     async def test():
-        checked = []
+        checked, ends = [], Ends()
 
         def check(message):
             checked.append(message.body)
@@ -130,9 +130,13 @@ def test_a_check_is_answered_where_it_was_asked():
             reached = broker.address.replace("127.0.0.1", "localhost")
             client = ClientConfig(name_servers=reached, address_map={broker.address: reached})
             async with TransactionProducer("payers", client=client, check=check) as producer:
+                producer.add_hook(ends)
                 await producer.send(ORDER)
                 await asked(broker)
         assert checked == [b"half"]
+        (end,) = ends.seen
+        assert (end.topic, end.message_id, end.from_check) == ("orders", "the-key", True)
+        assert (end.state, end.region_id) == ("ROLLBACK_MESSAGE", "DefaultRegion")
 
     async def asked(broker):
         await until(lambda: broker.links)
@@ -166,5 +170,50 @@ def test_what_a_local_transaction_raises_is_raised():
             await until(lambda: cluster["a"].ends)
             ((_, end),) = cluster["a"].ends
             assert end.commit_or_rollback == 0
+
+    run(test)
+
+
+class Ends:
+    """A hook of sends and of ends; it fails after it has seen."""
+
+    def __init__(self):
+        self.seen = []
+
+    def before_send(self, context):
+        """Not looked at."""
+
+    def after_send(self, context):
+        """Not looked at."""
+
+    def transaction_ends(self, context):
+        self.seen.append(context)
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("local", "state"),
+    [
+        (lambda message: None, "COMMIT_MESSAGE"),
+        (lambda message: TransactionState.ROLLBACK, "ROLLBACK_MESSAGE"),
+        (lambda message: 1 / 0, "UNKNOW"),
+    ],
+)
+def test_hooks_see_how_transactions_end_and_their_failures_stop_nothing(local, state):
+    async def test():
+        async with fake_cluster() as cluster, producing(cluster) as producer:
+            ends = Ends()
+            producer.add_hook(ends)
+            message = Message("orders", b"one", tags="T", keys="k")
+            await asyncio.gather(
+                producer.send_in_transaction(message, local), return_exceptions=True
+            )
+            (end,) = ends.seen
+            assert (end.group, end.topic, end.tags, end.keys) == ("payers", "orders", "T", ("k",))
+            assert (end.state, end.from_check) == (state, False)
+            assert end.broker == cluster["a"].address
+            await until(lambda: cluster["a"].ends)
+            ((_, told),) = cluster["a"].ends
+            assert (told.msg_id, told.transaction_id) == (end.message_id, end.transaction_id)
 
     run(test)

@@ -3,10 +3,12 @@
 import asyncio
 
 from clients_live.reading import read_all
+from cometmq import blocking
 from cometmq.client.consumer.push import PushConsumer
 from cometmq.client.message import Message
 from cometmq.client.producer import Producer
 from cometmq.client.trace import Tracer
+from cometmq.client.transaction import TransactionState
 from cometmq.protocol import trace
 from cometmq.protocol.names import TRACE_TOPIC
 from cometmq.protocol.trace import decode_traces
@@ -16,8 +18,8 @@ WAIT_S_MAX = 60
 KINDS = {trace.SentTrace, trace.TakenTrace, trace.ConsumedTrace}
 
 
-async def traces_of(name_server, message_id):
-    """All records of a message, once there is one of each kind."""
+async def traces_of(name_server, message_id, kinds=KINDS):
+    """All records of a message, once there is one of each of these kinds."""
     async with asyncio.timeout(WAIT_S_MAX):
         while True:
             kept = await read_all(name_server, TRACE_TOPIC)
@@ -28,7 +30,7 @@ async def traces_of(name_server, message_id):
                 for record in decode_traces(message.text())
                 if record.message_id == message_id
             ]
-            if {type(record) for record in found} >= KINDS:
+            if {type(record) for record in found} >= kinds:
                 return found
             await asyncio.sleep(0.2)
 
@@ -69,3 +71,30 @@ def test_a_message_leaves_three_records(cluster):
         printed = shell.run("queryMsgTraceById", "-i", sent.message_id)
     assert "traced-senders" in printed
     assert "traced-takers" in printed
+
+
+def test_a_transaction_leaves_a_record_of_its_send_and_one_of_its_end(cluster):
+    address = cluster.namesrv.address
+
+    def never(message):
+        raise AssertionError("it is told at once")
+
+    with (
+        blocking.Tracer(address) as tracer,
+        blocking.TransactionProducer("traced-payers", address, check=never) as producer,
+    ):
+        producer.add_hook(tracer.of_sends)
+        message = Message("TracedPayments", "x", tags="T", keys="paid")
+        ended = producer.send_in_transaction(message, lambda _: TransactionState.ROLLBACK)
+    assert tracer.dropped == 0
+    message_id = ended.sent.message_id
+    kinds = {trace.SentTrace, trace.EndedTrace}
+    records = asyncio.run(traces_of(address, message_id, kinds))
+    by_kind = {type(record): record for record in records}
+    sent, end = by_kind[trace.SentTrace], by_kind[trace.EndedTrace]
+    assert (sent.kind, end.kind) == (trace.MessageKind.HALF, trace.MessageKind.COMMITTED)
+    assert (end.group, end.topic, end.tags) == ("traced-payers", "TracedPayments", "T")
+    assert (end.transaction_id, end.state) == (message_id, "ROLLBACK_MESSAGE")
+    assert (end.store_host, end.region_id) == (sent.store_host, sent.region_id)
+    with AdminShell(address) as shell:
+        assert "traced-payers" in shell.run("queryMsgTraceById", "-i", message_id)

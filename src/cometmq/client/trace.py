@@ -19,6 +19,7 @@ from uuid import uuid4
 from cometmq.client.config import ClientConfig
 from cometmq.client.consumer.listener import Call
 from cometmq.client.consumer.outcomes import Ack, Commit, Outcome
+from cometmq.client.end_hooks import EndContext
 from cometmq.client.lease import lease
 from cometmq.client.message import Message, ReceivedMessage
 from cometmq.client.producer import Producer
@@ -61,7 +62,7 @@ class Tracer:
         self._arrived = asyncio.Event()
         self._sender: asyncio.Task[None] | None = None
         self.dropped = 0  # records that were never sent
-        self.of_sends = SendTracing(self)
+        self.of_sends = SendTracing(self, self._clock)
 
     def of_consumption(self, group: str) -> "ConsumeTracing":
         """The hook of a consumer of this group."""
@@ -162,9 +163,10 @@ def _size(words: Iterable[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SendTracing:
-    """A hook of producers."""
+    """A hook of producers, for transactions too."""
 
     tracer: Tracer
+    clock: Clock
 
     def before_send(self, context: SendContext) -> None:
         """All is known afterwards."""
@@ -189,6 +191,26 @@ class SendTracing:
                 cost_ms=context.took_ms,
                 kind=_kind(first, context),
                 offset_id=result.offset_id,
+            )
+        )
+
+    def transaction_ends(self, context: EndContext) -> None:
+        """One record, whatever the broker makes of it."""
+        if not context.trace_on:
+            return
+        self.tracer.add(
+            trace.EndedTrace(
+                time_ms=self.clock.wall_ms(),
+                region_id=context.region_id,
+                group=context.group,
+                topic=context.topic,
+                message_id=context.message_id,
+                tags=context.tags,
+                keys=" ".join(context.keys),
+                store_host=context.broker,
+                transaction_id=context.transaction_id,
+                state=context.state,
+                from_check=context.from_check,
             )
         )
 

@@ -23,9 +23,11 @@ import msgspec
 
 from cometmq.client.config import ClientConfig, ProducerConfig
 from cometmq.client.daemon_threads import DaemonThreads
+from cometmq.client.end_hooks import EndContext, EndHook, EndHooks
 from cometmq.client.message import Message, ReceivedMessage, SendResult, SendStatus
 from cometmq.client.moments import Timeout
 from cometmq.client.producer import Producer
+from cometmq.client.send_hooks import SendHook
 from cometmq.client.session import Session
 from cometmq.errors import BadMessage, Closed, PeerError, WorldError
 from cometmq.protocol.codes import RequestCode, ResponseCode
@@ -34,7 +36,9 @@ from cometmq.protocol.headers.transaction import CheckTransactionHeader, EndTran
 from cometmq.protocol.message import StoredMessage
 from cometmq.protocol.message_id import OffsetId
 from cometmq.protocol.properties import (
+    MSG_REGION,
     PRODUCER_GROUP,
+    TRACE_ON,
     TRANSACTION_PREPARED,
     UNIQ_KEY,
     encode_properties,
@@ -44,6 +48,7 @@ from cometmq.remoting.dispatch import Link
 
 log = logging.getLogger(__name__)
 
+_REGION = "DefaultRegion"  # of a broker that names none
 _CHECKS_AT_ONCE = 16
 _LOCALS_AT_ONCE = 64  # of plain functions, each on a thread
 
@@ -90,8 +95,15 @@ class TransactionProducer(Producer):
         super().__init__(group, name_servers, client=client, session=session)
         # Of their own: a database that hangs shall hold up nothing else.
         self._threads = DaemonThreads(_LOCALS_AT_ONCE, "cometmq-transaction")
-        self._checks = _Checks(self._session, self.group, check, self.config)
+        self._ends = EndHooks()
+        self._checks = _Checks(self._session, self.group, check, self.config, self._ends)
         self.transactions = self._checks
+
+    def add_hook(self, hook: SendHook) -> None:
+        """Have each try shown to it, and each end of a transaction, if it is an EndHook too."""
+        super().add_hook(hook)
+        if isinstance(hook, EndHook):
+            self._ends.add(hook)
 
     async def close(self) -> None:
         """As of any producer: it waits for local transactions too, for as long."""
@@ -122,25 +134,25 @@ class TransactionProducer(Producer):
                 message, marks, sys_flag=MessageFlag.PREPARED, timeout=timeout
             )
             given = (message, sent) if with_sent else (message,)
-            return await self._run_local(sent, local, given)
+            return await self._run_local(message, sent, local, given)
         finally:
             self._under_way.end()
 
     async def _run_local(
-        self, sent: SendResult, local: Local, given: tuple[object, ...]
+        self, message: Message, sent: SendResult, local: Local, given: tuple[object, ...]
     ) -> TransactionResult:
         if sent.status is not SendStatus.OK:
-            is_told = await self._end(sent, TransactionState.ROLLBACK)
+            is_told = await self._end(message, sent, TransactionState.ROLLBACK)
             return TransactionResult(sent, TransactionState.ROLLBACK, is_told)
         try:
             state = await _ended(self._threads, local, *given)
         except BaseException:
-            await asyncio.shield(self._end(sent, TransactionState.UNKNOWN))
+            await asyncio.shield(self._end(message, sent, TransactionState.UNKNOWN))
             raise
-        is_told = await asyncio.shield(self._end(sent, state))
+        is_told = await asyncio.shield(self._end(message, sent, state))
         return TransactionResult(sent, state, is_told)
 
-    async def _end(self, sent: SendResult, state: TransactionState) -> bool:
+    async def _end(self, message: Message, sent: SendResult, state: TransactionState) -> bool:
         session = self._session
         try:
             header = EndTransactionHeader(
@@ -153,6 +165,21 @@ class TransactionProducer(Producer):
             )
             session.check_open()
             address = session.master_of(sent.queue.broker_name)
+            self._ends.tell(
+                EndContext(
+                    group=self.config.group,
+                    topic=message.topic,
+                    tags=message.tags or "",
+                    keys=message.keys,
+                    message_id=sent.message_id,
+                    transaction_id=header.transaction_id or "",
+                    broker=address,
+                    region_id=sent.region_id or _REGION,
+                    state=state.value,
+                    from_check=False,
+                    trace_on=sent.trace_on,
+                )
+            )
             link = await session.pool.connection(address, session.config.api_timeout_ms)
             await _tell(session, link, header, state)
         except (PeerError, WorldError, Closed) as error:
@@ -164,10 +191,14 @@ class TransactionProducer(Producer):
 class _Checks:
     """Brokers ask how transactions ended: a few are answered at once, and some more wait."""
 
-    def __init__(self, session: Session, group: str, check: Check, config: ProducerConfig) -> None:
+    def __init__(
+        self, session: Session, group: str, check: Check, config: ProducerConfig, ends: EndHooks
+    ) -> None:
         self._session = session
         self._group = group
         self._check = check
+        self._ends = ends
+        self._bare_group = config.group
         self._waiting_max = config.check_request_hold_max
         self._waiting = 0
         self._turns = asyncio.Semaphore(_CHECKS_AT_ONCE)
@@ -203,6 +234,21 @@ class _Checks:
             from_transaction_check=True,
             msg_id=message.properties.get(UNIQ_KEY) or ask.msg_id or "",
             transaction_id=ask.transaction_id,
+        )
+        self._ends.tell(
+            EndContext(
+                group=self._bare_group,
+                topic=message.topic,
+                tags=message.tags or "",
+                keys=message.keys,
+                message_id=header.msg_id or "",
+                transaction_id=ask.transaction_id or "",
+                broker=str(link.peer),
+                region_id=message.properties.get(MSG_REGION) or _REGION,
+                state=state.value,
+                from_check=True,
+                trace_on=message.properties.get(TRACE_ON) != "false",
+            )
         )
         try:
             await _tell(self._session, link, header, state)
