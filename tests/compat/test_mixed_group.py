@@ -169,18 +169,50 @@ def assert_no_overlap(lines):
             assert one["ended"] <= other["begun"], (one, other)
 
 
-def test_one_of_each_is_killed(servers):
+def topic_and_group(strategy):
+    return f"Killed-{strategy}", f"killed-{strategy}"
+
+
+@pytest.fixture(scope="module")
+def killed(servers):
+    """Two of each in a group for every strategy; one of each was killed amid its messages."""
     namesrv, broker = servers
-    topic, group = "Mixed-killed", "mixed-killed"
-    make_topic(broker, topic)
     with ExitStack() as started:
         members = [started.enter_context(each) for each in two_of_each(namesrv)]
-        for member in members:
-            member.join(topic, group, sleep_ms=2)
-        shares(members, group)
-        send(broker, topic, 0, 320)
+        sizes = {}
+        for strategy in (*STRATEGIES, "CONFIG"):
+            topic, group = topic_and_group(strategy)
+            make_topic(broker, topic)
+            clients = {}
+            for rank, member in enumerate(members):
+                setting = ",".join(QUEUES[rank::4]) if strategy == "CONFIG" else ROOM
+                clients[member.name] = member.join(topic, group, strategy, setting, sleep_ms=50)
+            sizes[group] = sizes_of(topic, strategy, clients)
+        for group in sizes:
+            shares(members, group, sizes[group])
+        for strategy in (*STRATEGIES, "CONFIG"):
+            send(broker, topic_and_group(strategy)[0], 0, 160)
         for member in members[1::2]:
             member.kill()
-        send(broker, topic, 320, 320)
-        all_consumed(members, group, 640)
-        shares(members[::2], group)
+        for strategy in (*STRATEGIES, "CONFIG"):
+            send(broker, topic_and_group(strategy)[0], 160, 160)
+        yield members
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_of_those_who_are_killed_the_others_are_heirs(killed, strategy):
+    _, group = topic_and_group(strategy)
+    all_consumed(killed, group, 320)
+    shares(killed[::2], group)
+
+
+def test_queues_chosen_by_hand_have_no_heir(killed):
+    """Only the messages wait whose queues were chosen for those who were killed."""
+    _, group = topic_and_group("CONFIG")
+    dead = [*QUEUES[1::4], *QUEUES[3::4]]
+    waiting = {str(number) for number in range(160, 320) if QUEUES[number % 16] in dead}
+    of_the_living = {str(number) for number in range(320) if QUEUES[number % 16] not in dead}
+    wait_until(lambda: of_the_living <= set(bodies(killed, group)), "messages of the living")
+    found = {member.name: sorted(member.share(group)) for member in killed[::2]}
+    assert list(found.values()) == [sorted(QUEUES[rank::4]) for rank in (0, 2)]
+    assert not waiting & set(bodies(killed, group))
