@@ -123,8 +123,8 @@ class FakeCluster:
     def sends(self):
         return [broker.name for broker in self.brokers for _ in broker.sends]
 
-    def session(self, **config):
-        return Session(ClientConfig(name_servers=self.name_servers, **config))
+    def session(self, clock=None, **config):
+        return Session(ClientConfig(name_servers=self.name_servers, **config), clock=clock)
 
     def route_of(self, call, ask):
         self.route_asks += 1

@@ -26,6 +26,7 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.compression import decompress
 from cometmq.protocol.properties import decode_properties
 from cometmq.remoting.limits import CLIENT_LIMITS
+from cometmq.testing.clock import ManualClock
 
 ORDER = Message("orders", b"one", tags="paid", keys=("k1", "k2"))
 
@@ -492,11 +493,13 @@ def test_close_waits_for_what_is_under_way():
             awaited = asyncio.create_task(producer.send(ORDER))
             producer.send_soon(ORDER, outcomes.append)
             await until(lambda: len(cluster.sends) == 2)
-            closing = asyncio.create_task(producer.close())
-            await asyncio.sleep(0.02)
-            assert not closing.done()
+            closing, ended = asyncio.create_task(producer.close()), []
+            for task in (closing, awaited):
+                task.add_done_callback(ended.append)
+            await asyncio.sleep(0)  # in which it would have left
             cluster["a"].held.set()
             await closing
+            assert ended == [awaited, closing]
             assert (await awaited).status is SendStatus.OK
             assert outcomes[0].status is SendStatus.OK
 
@@ -579,10 +582,9 @@ def test_more_than_may_be_in_flight_wait_their_turn():
                 cluster["a"].held = asyncio.Event()
                 tasks = [asyncio.create_task(producer.send(ORDER)) for _ in range(10)]
                 await until(lambda: len(cluster.sends) == 4)
-                await asyncio.sleep(0.02)
-                assert len(cluster.sends) == 4, "one before, three in flight"
                 with pytest.raises(TooManyRequests):
                     await producer.send(ORDER, timeout=20)
+                assert len(cluster.sends) == 4, "one before, three in flight"
                 cluster["a"].held.set()
                 results = await asyncio.gather(*tasks)
                 assert [result.status for result in results] == [SendStatus.OK] * 10
@@ -691,12 +693,16 @@ def test_a_check_forbids():
 
 def test_with_the_fault_table_a_broker_that_failed_is_left_out():
     async def test():
-        async with fake_cluster("a", "b") as cluster:
-            settings = config(send_latency_fault_enable=True)
-            async with Producer(settings, cluster.name_servers) as producer:
-                cluster["a"].answers = [ResponseCode.SYSTEM_ERROR]
-                for _ in range(8):
-                    await producer.send(ORDER)
+        settings = config(send_latency_fault_enable=True)
+        # By a clock that stands still nobody is slow.
+        async with (
+            fake_cluster("a", "b") as cluster,
+            cluster.session(ManualClock()) as session,
+            Producer(settings, session=session) as producer,
+        ):
+            cluster["a"].answers = [ResponseCode.SYSTEM_ERROR]
+            for _ in range(8):
+                await producer.send(ORDER)
         assert len(cluster["a"].sends) == 1
         assert len(cluster["b"].sends) == 8
 

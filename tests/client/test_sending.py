@@ -19,6 +19,7 @@ from cometmq.errors import (
 )
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.codes import ResponseCode
+from cometmq.testing.clock import ManualClock
 
 ORDER = Message("orders", b"one")
 
@@ -250,11 +251,18 @@ def test_nor_is_a_late_answer_told_as_a_late_route(way, monkeypatch):
     async def test():
         async with fake_cluster() as cluster:
             cluster.queues = {"TBW102": 2}
-            async with producing(cluster) as producer:
+            clock = ManualClock()
+            async with (
+                cluster.session(clock) as session,
+                Producer("senders", session=session) as producer,
+            ):
                 guessed = Message("fresh", b"x")
                 await producer.send(guessed)
                 cluster["a"].held = asyncio.Event()
-                outcome = await sent_by(producer, way, guessed, timeout=1_500)
+                sent = asyncio.ensure_future(sent_by(producer, way, guessed, timeout=1_500))
+                await until(lambda: len(cluster.sends) == 2)
+                await clock.advance(3_000)  # deadlines are looked at in groups
+                outcome = await sent
                 assert producer._destinations.get("fresh") is None
                 assert isinstance(outcome, TimedOut)
                 assert "may have stored" in str(outcome)

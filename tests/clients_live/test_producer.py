@@ -22,7 +22,7 @@ def config(**settings):
 
 
 def patient():
-    """For many at once: the last of them waits for all, on a machine that may be busy."""
+    """For a machine that may be busy, and for many at once: the last of them waits for all."""
     return config(send_timeout_ms=60_000)
 
 
@@ -42,7 +42,7 @@ async def until_served(producer, topic):
 
 def test_every_way_to_send_stores_the_message(cluster):
     async def main():
-        async with Producer("senders", cluster.namesrv.address) as producer:
+        async with Producer(patient(), cluster.namesrv.address) as producer:
             awaited = await producer.send(
                 Message("ways", b"awaited", tags="t", keys=("a", "b"), properties={"p": "q"})
             )
@@ -69,7 +69,7 @@ def test_every_way_to_send_stores_the_message(cluster):
 
 def test_what_was_sent_is_found_by_its_ids_and_keys(cluster):
     async def main():
-        async with Producer("senders", cluster.namesrv.address) as producer:
+        async with Producer(patient(), cluster.namesrv.address) as producer:
             await producer.create_topic("sought", queues=3)
             queues = await until_served(producer, "sought")
             assert len(queues) == 3
@@ -111,7 +111,7 @@ def test_many_at_once_arrive_once_each(cluster):
 
 def test_messages_of_one_key_stay_in_order(cluster):
     async def main():
-        async with Producer("senders", cluster.namesrv.address) as producer:
+        async with Producer(patient(), cluster.namesrv.address) as producer:
             for step in range(5):
                 for order in range(6):
                     await producer.send(
@@ -152,7 +152,7 @@ def test_a_batch_keeps_its_order_over_several_frames(cluster):
 def test_a_compressed_body_is_read_as_it_was(cluster, size):
     async def main():
         body = Random(size).randbytes(size // 2).hex().encode()
-        async with Producer("senders", cluster.namesrv.address) as producer:
+        async with Producer(patient(), cluster.namesrv.address) as producer:
             result = await producer.send(Message("compressed", body))
             message = await producer.view_message(result.offset_id)
             assert message.body == body
@@ -190,7 +190,7 @@ def test_a_topic_that_nobody_makes(cluster):
 
 def test_a_broker_that_stands_still_costs_the_timeout_and_no_more(cluster):
     async def main():
-        async with Producer("senders", cluster.namesrv.address) as producer:
+        async with Producer(patient(), cluster.namesrv.address) as producer:
             await producer.send(Message("still", b"before"))
             cluster.broker.pause()
             try:
@@ -211,7 +211,7 @@ def test_a_broker_that_stands_still_costs_the_timeout_and_no_more(cluster):
 def test_names_have_a_namespace(cluster):
     async def main():
         client = ClientConfig(name_servers=cluster.namesrv.address, namespace="shop")
-        async with Producer("senders", client=client) as producer:
+        async with Producer(patient(), client=client) as producer:
             result = await producer.send(Message("orders", b"x"))
             assert result.queue.topic == "orders"
             message = await producer.view_message(result.offset_id)
@@ -233,7 +233,7 @@ def test_hooks_see_what_is_sent(cluster):
             self.results.append(context.result)
 
     async def main():
-        async with Producer("senders", cluster.namesrv.address) as producer:
+        async with Producer(patient(), cluster.namesrv.address) as producer:
             watcher = Watcher()
             producer.add_hook(watcher)
             result = await producer.send(Message("watched", b"x"))

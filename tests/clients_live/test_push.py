@@ -245,12 +245,15 @@ def test_suspend_and_resume(cluster):
     async def story():
         topic = named("Push")
         await make_topic(cluster, topic)
-        seen = Seen()
+        seen, witness = Seen(), Seen()
         consumer = consumer_of(cluster, named("pausers"))
         consumer.suspend()
-        async with listening(consumer, topic, seen):
+        async with (
+            listening(consumer, topic, seen),
+            listening(consumer_of(cluster, named("witnesses")), topic, witness),
+        ):
             await send(cluster, topic, ["a"])
-            await asyncio.sleep(0.3)
+            await witness.wait_for(1)
             assert seen.bodies == []
             consumer.resume()
             await seen.wait_for(1)
@@ -346,11 +349,13 @@ def test_a_listener_that_is_slow_holds_up_pulls(cluster):
             cluster, named("slow"), pull_threshold_for_queue=10, pull_batch_size=8,
             consume_threads=2,
         )  # fmt: skip
+        witness = Seen()
         async with listening(consumer, topic, handler):
             await until(lambda: len(seen) == 2, "two calls")
             (held,) = consumer._member._holdings.of(topic)
             await until(lambda: len(held.process) >= 16, "two pulls")
-            await asyncio.sleep(0.3)
+            async with listening(consumer_of(cluster, named("witnesses")), topic, witness):
+                await witness.wait_for(100)
             assert len(held.process) == 16, "and no third"
             released.set()
             await until(lambda: len(seen) == 100, "all")

@@ -65,7 +65,7 @@ def test_a_broker_is_killed_and_comes_back(servers, orderly):
     asyncio.run(story())
 
 
-def test_a_listener_fails_while_its_broker_is_away(servers):
+def test_a_listener_fails_while_its_broker_is_away(servers, caplog):
     """Sending back fails too: the message is tried again here, and not lost."""
 
     async def story():
@@ -85,7 +85,7 @@ def test_a_listener_fails_while_its_broker_is_away(servers):
             await asyncio.to_thread(begun.wait, 60)
             await asyncio.to_thread(servers.broker.kill)
             released.set()
-            await asyncio.sleep(0.5)
+            await until(lambda: "takes <message" in caplog.text, "word of it")
             await asyncio.to_thread(servers.broker.start)
             await seen.wait_for(2, 120)
 
@@ -111,7 +111,7 @@ def test_connections_are_cut(servers):
     asyncio.run(story())
 
 
-def test_the_name_server_is_away_for_a_while(servers):
+def test_the_name_server_is_away_for_a_while(servers, caplog):
     async def story():
         topic, late = named("Broken"), named("Broken")
         await make_topic(servers, topic, 2)
@@ -125,7 +125,7 @@ def test_the_name_server_is_away_for_a_while(servers):
             await seen.wait_for(2)
             consumer.subscribe(late)  # whose route nobody can tell now
             await send(servers, late, ["c"])
-            await asyncio.sleep(0.5)
+            await until(lambda: f"{late} is not read yet" in caplog.text, "word of it")
             await asyncio.to_thread(servers.namesrv.start)
             await seen.wait_for(3, 120)
 

@@ -72,6 +72,14 @@ async def consuming(broker, handler, *, topic="T", orderly=False, manual=False, 
             yield consumer
 
 
+async def closed(broker, consumer):
+    """Close it, whatever its listener does: the time that it has for that passes."""
+    closing = asyncio.create_task(consumer.close())
+    while not closing.done():
+        await broker.clock.advance(1_000)
+    await closing
+
+
 class Gate:
     """A coroutine listener whose calls wait until they are let go."""
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from client.consumer.push_broker import PushBroker, Taken, consuming, settle
+from client.consumer.push_broker import PushBroker, Taken, closed, consuming, settle
 from cometmq.client.consumer.outcomes import Retry
 from cometmq.protocol.bodies.consumer import ConsumeResult
 from cometmq.protocol.codes import RequestCode, ResponseCode
@@ -49,6 +49,7 @@ def test_what_takes_long_is_sent_back_once():
             await broker.clock.advance(10_000)
             assert len(broker.sent_back) == 1
             assert consumer._member.offsets_of("T") == {broker.queue("T"): 1}
+            await closed(broker, consumer)
 
     asyncio.run(story())
 

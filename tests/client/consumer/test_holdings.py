@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from client.consumer.push_broker import Gate, PushBroker, Taken, consuming, settle
-from cometmq.client.consumer import push_member
+from client.consumer.push_broker import Gate, PushBroker, Taken, closed, consuming, settle
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.flags import PullFlag
 
@@ -144,9 +143,7 @@ def test_a_queue_whose_lock_was_lost_does_not_set_the_group_back():
     asyncio.run(story())
 
 
-def test_a_listener_that_never_returns_does_not_keep_the_offset_of_its_queue(monkeypatch):
-    monkeypatch.setattr(push_member, "_CLOSE_MS", 50)
-
+def test_a_listener_that_never_returns_does_not_keep_the_offset_of_its_queue():
     async def story():
         broker = broker_of()
         broker.put("T", 0, b"a", b"b")
@@ -155,8 +152,9 @@ def test_a_listener_that_never_returns_does_not_keep_the_offset_of_its_queue(mon
             if message.text() == "b":
                 await asyncio.Event().wait()
 
-        async with consuming(broker, hangs_at_the_second, orderly=True):
+        async with consuming(broker, hangs_at_the_second, orderly=True) as consumer:
             assert ("G", broker.queue("T")) not in broker.committed
+            await closed(broker, consumer)
         assert broker.committed["G", broker.queue("T")] == 1
 
     asyncio.run(story())

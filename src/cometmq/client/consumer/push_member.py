@@ -177,11 +177,21 @@ class PushMember:
             await self._session.leave_consumer(self)
 
     async def _within(self, patience_ms: int, work: Coroutine[Any, Any, None], what: str) -> None:
+        working = asyncio.ensure_future(work)
+
+        def give_up() -> None:
+            working.cancel()
+
+        timer = self._session.clock.call_later(patience_ms, give_up)
         try:
-            async with asyncio.timeout(patience_ms / 1000):
-                await work
-        except TimeoutError:
+            await working
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # we are, and not only the work
+                raise
             log.warning("consumer of %s ends while %s after %d ms", self.group, what, patience_ms)
+        finally:
+            timer.cancel()
 
     def subscribed(self, topic: str) -> None:
         """A topic of the wire has another subscription than before, or is new."""
