@@ -1,9 +1,10 @@
 """Traces of our clients, on our broker and on Apache's, read by us and by mqadmin."""
 
 import asyncio
+from queue import SimpleQueue
 
 from clients_live.reading import read_all
-from cometmq import blocking
+from cometmq import blocking, compat
 from cometmq.client.consumer.push import PushConsumer
 from cometmq.client.message import Message
 from cometmq.client.producer import Producer
@@ -98,3 +99,29 @@ def test_a_transaction_leaves_a_record_of_its_send_and_one_of_its_end(cluster):
     assert (end.store_host, end.region_id) == (sent.store_host, sent.region_id)
     with AdminShell(address) as shell:
         assert "traced-payers" in shell.run("queryMsgTraceById", "-i", message_id)
+
+
+def test_java_s_flag_traces_sends_and_consumption(cluster):
+    address, taken = cluster.namesrv.address, SimpleQueue()
+
+    def consume(messages, context):
+        for message in messages:
+            taken.put(message.getMsgId())
+        return compat.ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    producer = compat.DefaultMQProducer("flagged-senders", True)
+    consumer = compat.DefaultMQPushConsumer("flagged-takers", True)
+    consumer.setConsumeFromWhere(compat.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
+    consumer.registerMessageListener(consume)
+    consumer.subscribe("Flagged", "*")
+    for client in (producer, consumer):
+        client.setNamesrvAddr(address)
+    producer.start()
+    message_id = producer.send(compat.Message("Flagged", "T", "flagged-key", b"x")).getMsgId()
+    consumer.start()
+    assert taken.get(timeout=WAIT_S_MAX) == message_id
+    for client in (producer, consumer):
+        client.shutdown()
+    records = asyncio.run(traces_of(address, message_id))
+    groups = {record.group for record in records}
+    assert groups == {"flagged-senders", "flagged-takers"}
