@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -287,7 +287,7 @@ FILL = """
 import asyncio, sys
 from pathlib import Path
 from power.test_disk_trouble import fill_and_go_on
-asyncio.run(fill_and_go_on(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "told"))
+asyncio.run(fill_and_go_on(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))
 print("done")
 """
 SIZES = {"mapped_file_size_commit_log": 1 << 20, "mapped_file_size_consume_queue": 6000,
@@ -295,11 +295,13 @@ SIZES = {"mapped_file_size_commit_log": 1 << 20, "mapped_file_size_consume_queue
          "clean_resource_interval": 100, "clean_file_forcibly_enable": False}  # fmt: skip
 
 
-async def fill_and_go_on(folder, leave, told):
-    """Put until the disk is full, read, free some room, put again: all in one opening.
+async def fill_and_go_on(folder, leave, sight, meanwhile):
+    """Put until the disk is full, read, free some room, put again.
 
-    `told`: the store sees how full the disk is, and stops at 90 %; else it runs into its end.
+    "told" in sight: the store sees how full the disk is, and stops at 90 %; else it runs into its
+    end. Meanwhile it stays open, or it is closed or killed, and opened before there is room.
     """
+    told = sight == "told"
     ballast = folder / "ballast"
     free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize
     with ballast.open("wb") as file:
@@ -331,14 +333,31 @@ async def fill_and_go_on(folder, leave, told):
     def disk():
         return RealDisk() if told else RoomyDisk()
 
-    async with open_store(folder / "store", disk(), **SIZES) as store:
-        await store.durable(await fill(store))
-        assert len(acked) > 1000
+    async def meet_the_end(store):
         for _ in range(10):
             with pytest.raises(DiskFull):
                 put(store, len(acked))
             await asyncio.sleep(0.1)  # the timers meet the full disk too
         compare(store)
+
+    async def opened_again(store):
+        await (store.abandon() if meanwhile == "killed" else store.__aexit__(None, None, None))
+        with suppress(OSError), (folder / "more ballast").open("wb", buffering=0) as file:
+            while True:  # it may have been left some room; now there is none at all
+                file.write(bytes(4096))
+        return await open_store(folder / "store", disk(), **SIZES).__aenter__()
+
+    async with AsyncExitStack() as stores:
+        store = await open_store(folder / "store", disk(), **SIZES).__aenter__()
+        await store.durable(await fill(store))
+        assert len(acked) > 1000
+        await meet_the_end(store)
+        if meanwhile != "open":
+            store = await opened_again(store)
+            await asyncio.sleep(0)  # for its first look at the disk
+            compare(store)
+            await meet_the_end(store)
+        stores.push_async_exit(store)
         ballast.unlink()
         await asyncio.sleep(0.5 if told else 0)
         before = len(acked)
@@ -347,7 +366,8 @@ async def fill_and_go_on(folder, leave, told):
         await store.durable(stored)
         compare(store)
         await store.flush()
-    assert not (folder / "store" / "abort").exists(), "it was closed cleanly"
+    if meanwhile == "open":  # else there may have been no room for keys: they are made again
+        assert not (folder / "store" / "abort").exists(), "it was closed cleanly"
     async with open_store(folder / "store", disk(), **SIZES) as store:
         compare(store)
         for number in acked[::37]:
@@ -355,8 +375,9 @@ async def fill_and_go_on(folder, leave, told):
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing())
+@pytest.mark.parametrize("meanwhile", ["open", "closed", "killed"])
 @pytest.mark.parametrize(
-    ("kind", "told", "leave"),
+    ("kind", "sight", "leave"),
     [
         ("ext4", "told", 3 << 20),
         ("ext4", "untold", 3 << 20),
@@ -364,14 +385,14 @@ async def fill_and_go_on(folder, leave, told):
         ("tmpfs", "untold", (4 << 20) + 300_000),
     ],
 )
-def test_a_full_disk_stops_puts_and_nothing_else(tmp_path, kind, leave, told):
+def test_a_full_disk_stops_puts_and_nothing_else(tmp_path, kind, leave, sight, meanwhile):
     """In a process of its own: a signal would end it."""
 
     def run(folder):
         tests = Path(__file__).parent.parent
         environment = os.environ | {"PYTHONPATH": str(tests)}
         done = subprocess.run(
-            [sys.executable, "-c", FILL, str(folder), str(leave), told],
+            [sys.executable, "-c", FILL, str(folder), str(leave), sight, meanwhile],
             env=environment, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-3000:]

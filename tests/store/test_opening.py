@@ -1,11 +1,15 @@
 """What is believed of a store that is opened: the checkpoint, the list of files, or neither."""
 
 import asyncio
+import errno
+import shutil
 import struct
+from pathlib import Path
 
 import pytest
 
-from cometmq.store import opening
+from cometmq.errors import DiskFull
+from cometmq.store import dispatcher, opening
 from cometmq.store.checkpoint import read_checkpoint
 from store.rig import EVER_MS, NOON_MS, RoomyDisk, message, open_store, read_all
 
@@ -284,3 +288,111 @@ def test_a_damaged_last_record_keeps_its_place(tmp_path):
             assert store.put(message(b"next", queue_id=0), NOON_MS).queue_offset == 5
 
     asyncio.run(story())
+
+
+# On a full disk
+
+
+class FullDisk(RoomyDisk):
+    """While it is full: no new block, though what has one may be written again."""
+
+    is_full = True
+
+    def _take(self, path, data):
+        if self.is_full and data and not path.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def replace(self, path, content):
+        self._take(path.with_name("another"), content)
+        super().replace(path, content)
+
+    def create(self, path, size):
+        self._take(path, bytes(1))
+        return super().create(path, size)
+
+    def write_at(self, path, offset, data, file_size):
+        self._take(path, data)
+        super().write_at(path, offset, data, file_size)
+
+    def write_all(self, writes):
+        if writes:
+            self._take(Path("another"), bytes(1))
+        super().write_all(writes)
+
+
+def nothing_more(root):
+    """As it was left."""
+
+
+def no_queue(root):
+    shutil.rmtree(root / "consumequeue" / "T" / "1")
+
+
+def no_index(root):
+    shutil.rmtree(root / "index")
+
+
+def the_log_alone(root):
+    for name in ("consumequeue", "index"):
+        shutil.rmtree(root / name)
+    for name in ("checkpoint", "manifest"):
+        (root / name).unlink()
+
+
+@pytest.mark.parametrize("loss", [nothing_more, no_queue, no_index, the_log_alone])
+@pytest.mark.parametrize("killed", [False, True], ids=["clean", "killed"])
+def test_a_store_is_opened_on_a_full_disk_and_goes_on_when_there_is_room(
+    tmp_path, monkeypatch, killed, loss
+):
+    """What could not be written is served all the same, and survives another crash."""
+    monkeypatch.setattr(dispatcher, "_UNITS_HELD_MAX", 7)
+    queues = range(2)
+
+    def bodies(store):
+        return [int(one.body) for queue_id in queues for one in read_all(store, "T", queue_id)]
+
+    def put(store, number):
+        one = message(b"%d" % number + b" " * 100, queue_id=number % 2, KEYS=f"k{number}")
+        store.put(one, NOON_MS + number)
+
+    async def story():
+        store = await open_store(tmp_path).__aenter__()
+        for number in range(40):
+            put(store, number)
+            if number == 25:
+                await store.flush()
+        await (store.abandon() if killed else store.__aexit__(None, None, None))
+        loss(tmp_path)
+        count = 40
+        for _ in range(2):
+            disk = FullDisk()
+            store = await open_store(tmp_path, disk).__aenter__()
+            assert (tmp_path / "abort").exists()
+            with pytest.raises(DiskFull):
+                for number in range(count, 1000):
+                    put(store, number)
+                    count += 1
+            assert sorted(bodies(store)) == list(range(count))
+            await store.abandon()
+        async with open_store(tmp_path, disk) as store:
+            assert sorted(bodies(store)) == list(range(count))
+            disk.is_full = False
+            for number in range(count, count + 20):
+                put(store, number)
+            await store.flush()
+        async with open_store(tmp_path) as store:
+            assert sorted(bodies(store)) == list(range(count + 20))
+            for number in range(count + 20):
+                found = store.query("T", f"k{number}", *EVER_MS)
+                assert [int(one.body) for one in found] == [number]
+
+    asyncio.run(story())
+
+
+def test_another_failure_is_told_at_once(tmp_path):
+    class BrokenDisk(RoomyDisk):
+        def replace(self, path, content):
+            raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(OSError, match="Input/output"):
+        asyncio.run(open_store(tmp_path, BrokenDisk()).__aenter__())

@@ -7,7 +7,7 @@ its caches, and what a step needs is looked up once (bench/store.py, bench/broke
 from collections.abc import Callable, Sequence
 from itertools import accumulate, repeat
 
-from cometmq.errors import DiskFull, Malformed
+from cometmq.errors import Malformed
 from cometmq.store.commit_log import CommitLog, LogFile
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.dispatcher import TRANSACTION, UNQUEUED, Coder
@@ -16,6 +16,7 @@ from cometmq.store.index import Index
 from cometmq.store.marks import all_marks
 from cometmq.store.new_message import NewMessages, Prepared, RecordWriter, Several, by_columns
 from cometmq.store.queue_table import QueueTable
+from cometmq.store.room import no_room
 
 # Told of each message: topic, queue id, the queue's new end, tag code. Of several that were put in
 # one queue, once of each code.
@@ -170,8 +171,3 @@ def _offsets(ready: _Ready, offset: int) -> list[int]:
 
 def _are_same(column: Sequence[object]) -> bool:
     return column.count(column[0]) == len(column)
-
-
-def no_room(error: OSError) -> DiskFull:
-    """For another file of the log or of the index."""
-    return DiskFull(f"no room for another file: {error.strerror}")

@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cometmq.seams import Disk
+from cometmq.store.room import is_full
 
 _PAGE = struct.Struct(">qqq")
 _ENDS = struct.Struct(">8sqqqI")
@@ -81,10 +82,20 @@ def read_checkpoint(disk: Disk, path: Path) -> Checkpoint:
 
 
 def write_checkpoint(disk: Disk, path: Path, checkpoint: Checkpoint) -> None:
-    """Durable when it returns."""
+    """Durable when it returns.
+
+    On a full disk in the place of the old one, which needs no room: it is in one sector, and if
+    that is torn a crc says so.
+    """
     page = _PAGE.pack(checkpoint.log_ms, checkpoint.queues_ms, checkpoint.index_ms)
     if checkpoint.log_end >= 0:
         ends = checkpoint.log_end, checkpoint.queues_end, checkpoint.index_end
         page = page.ljust(_ENDS_AT, b"\0") + _ENDS.pack(_ENDS_MAGIC, *ends, checkpoint.tail_crc)
         page += _CRC.pack(crc32(page))
-    disk.replace(path, page.ljust(PAGE_SIZE, b"\0"))
+    page = page.ljust(PAGE_SIZE, b"\0")
+    try:
+        disk.replace(path, page)
+    except OSError as error:
+        if not is_full(error):
+            raise
+        disk.write_at(path, 0, page, PAGE_SIZE)

@@ -1,5 +1,6 @@
 """From the log to the queues and the index, for what a crash or an accident took of them."""
 
+import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,6 +11,9 @@ from cometmq.store.disputes import Dispute
 from cometmq.store.held_keys import HeldKeys
 from cometmq.store.index import Index
 from cometmq.store.queue_table import QueueTable
+from cometmq.store.room import is_full
+
+log = logging.getLogger(__name__)
 
 TRANSACTION = int(MessageFlag.TRANSACTION)
 # Messages that no consumer may see yet, or ever: they have no place in a queue.
@@ -65,8 +69,16 @@ class Requeueing:
             self._put_odd(_Unit(queue, queue_offset, physical_offset, size, code))
         self._held += 1
         if self._held >= _UNITS_HELD_MAX:
-            self._queues.write()
+            self._write()
             self._held = 0
+
+    def _write(self) -> None:
+        """On a full disk they are held on to: there is nothing else to be read from."""
+        try:
+            self._queues.write()
+        except OSError as error:
+            if not is_full(error):
+                raise
 
     def _begin(self, topic: str, queue_id: int) -> ConsumeQueue:
         queue = self._begun[topic, queue_id] = self._queues.get(topic, queue_id)
@@ -130,5 +142,17 @@ class Reindexing:
         self._held.add(topic, keys, physical_offset, stored_ms)
 
     def finish(self) -> None:
-        """Put what is held."""
-        self._index.put_many(*self._held.taken())
+        """Put what is held. Where there is no room for a file, it is found when there is.
+
+        That is, when the store is next opened: no checkpoint vouches for an index that lacks keys.
+        """
+        held = self._held.taken()
+        if self._index.lacks_keys:
+            return
+        try:
+            self._index.put_many(*held)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._index.lacks_keys = True
+            log.error("the disk is full: some keys are not found until a start with room for them")

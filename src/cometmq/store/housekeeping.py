@@ -47,7 +47,7 @@ class Housekeeping:
         self._tasks: list[asyncio.Task[None]] = []
         self._one_at_a_time = asyncio.Lock()
         self._unsynced: list[Region] = []  # of the index
-        self._index_failed = False
+        self._index_failed = index is not None and index.lacks_keys
         self._vouched_end = -1
         self._index_names: list[str] | None = None  # of the files that the manifest lists
         self.last_stored_ms = 0  # of the newest record in the log

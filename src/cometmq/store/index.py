@@ -53,6 +53,7 @@ class Index:
         self._newest: IndexFile | None = None  # the last of them
         self._next: Future[Region] | None = None  # made ahead of need
         self._newest_name = ""
+        self.lacks_keys = False  # of messages before its end: it is to be made again
         self.last_stored_ms = 0  # for the checkpoint: see `dirty_regions`
         self._held = HeldKeys()
         self._held_max = HELD_MAX if are_fast() else 0

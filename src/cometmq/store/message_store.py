@@ -14,7 +14,7 @@ from cometmq.protocol.hosts import Host
 from cometmq.protocol.key_hash import key_hashes
 from cometmq.protocol.message import StoredMessage
 from cometmq.seams import Clock, Disk, Lock
-from cometmq.store.batches import Announce, Batches, no_room
+from cometmq.store.batches import Announce, Batches
 from cometmq.store.by_time import earliest_ms, offset_by_time
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import FlushDiskType, StoreConfig
@@ -32,6 +32,7 @@ from cometmq.store.queue_table import QueueTable
 from cometmq.store.reader import Reader, ReadLimits, RecordFilter, TagFilter
 from cometmq.store.recovery import Parts, Recovered
 from cometmq.store.retention import FULL_RATIO, Retention
+from cometmq.store.room import is_full, no_room
 
 log = logging.getLogger(__name__)
 
@@ -97,12 +98,21 @@ class MessageStore:
                 self._log, self._queues, self._index, self._flusher, self._retention,
             )  # fmt: skip
             self._housekeeping.last_stored_ms = self.recovered.last_stored_ms
-            await self._housekeeping.flush()
+            await self._flush_as_room_is()
         except BaseException:
             self._lock.release()
             raise
         self._housekeeping.start()
         return self
+
+    async def _flush_as_room_is(self) -> None:
+        """Everything; on a full disk what fits, as at any later time: reads and cleaning go on."""
+        try:
+            await self._housekeeping.flush()
+        except OSError as error:
+            if not is_full(error):
+                raise
+            log.error("the disk is full; queues and index are written when there is room")
 
     async def __aexit__(self, *_: object) -> None:
         assert self._lock is not None

@@ -24,6 +24,7 @@ from cometmq.store.recovery import (
     safe_start,
     starts_after_crash,
 )
+from cometmq.store.room import is_full
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class Opening(msgspec.Struct, frozen=True):
         if manifest is None and self._lost_a_folder():
             log.warning("queues or index are gone: they are made again from the log")
             unclean, checkpoint = True, checkpoint.of_log_alone()
-        disk.replace(files.abort, str(os.getpid()).encode())
+        self._leave_abort_file()
         index_from = self._load_index(unclean, checkpoint, manifest)
         if unclean or checkpoint.log_end >= 0:
             starts = starts_after_crash(parts.log, checkpoint, index_from)
@@ -57,6 +58,15 @@ class Opening(msgspec.Struct, frozen=True):
         starts = replace(starts, lost=lost)
         self._vouch_for_less(checkpoint, starts)
         return recover(parts, starts)
+
+    def _leave_abort_file(self) -> None:
+        """With our pid. On a full disk the one that is there or an empty one: no block."""
+        try:
+            self.disk.replace(self.files.abort, str(os.getpid()).encode())
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self.disk.write_at(self.files.abort, 0, b"", 0)
 
     def _believed(self, checkpoint: Checkpoint) -> Checkpoint:
         commit_log, end = self.parts.log, checkpoint.log_end
