@@ -9,7 +9,7 @@ import pytest
 from cometmq.errors import DiskFull
 from cometmq.store.retention import QUEUES_A_TURN, judge
 from cometmq.testing.clock import ManualClock
-from store.rig import RoomyDisk, WatchedDisk, config_of, message, open_store, read_all
+from store.rig import UNHURRIED, RoomyDisk, WatchedDisk, config_of, message, open_store, read_all
 
 HOUR_MS = 3_600_000
 ROUND_MS = 10_000
@@ -116,6 +116,53 @@ def test_by_hand_all_go_that_are_past_their_time_some_at_each_round(tmp_path):
         story, tmp_path,
         clean_resource_interval=ROUND_MS, mapped_file_size_commit_log=FILE_SIZE,
     )  # fmt: skip
+
+
+DAY_MS = 24 * HOUR_MS
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_no_file_goes_for_its_age_when_the_clock_jumped_ahead(tmp_path, caplog, by_hand):
+    """Not for a day, but by hand; then it may have been a machine that slept."""
+
+    async def story(store, disk, clock):
+        age(tmp_path, 100, 1, clock)
+        clock.jump(100 * DAY_MS)
+        await clock.advance(HOUR_MS)
+        assert "jumped 2400.0 hours ahead" in caplog.text
+        caplog.clear()
+        await clock.advance(DAY_MS - 1)
+        assert store.log_bounds[0] == 0 and caplog.text == "", "told once, and deleteWhen was there"
+        if by_hand:
+            store.clean()
+        else:
+            await clock.advance(DAY_MS)
+        assert store.log_bounds[0] > 0
+
+    filled(story, tmp_path, **UNHURRIED)
+
+
+def test_a_clock_that_goes_or_is_set_by_less_is_believed(tmp_path):
+    async def story(store, disk, clock):
+        age(tmp_path, 2, 71.5, clock)
+        clock.jump(-DAY_MS)
+        await clock.advance(ROUND_MS)
+        clock.jump(HOUR_MS)
+        await clock.advance(ROUND_MS)
+        age(tmp_path, 2, 71.5, clock)
+        clock.jump(HOUR_MS)
+        assert store.clean() == 2
+
+    filled(story, tmp_path, clean_resource_interval=ROUND_MS)
+
+
+def test_a_full_disk_is_cleaned_though_the_clock_jumped(tmp_path):
+    async def story(store, disk, clock):
+        clock.jump(DAY_MS)
+        disk.used = 0.86
+        assert store.clean() > 0
+
+    filled(story, tmp_path)
 
 
 def test_the_file_in_use_stays_however_full_the_disk_is(tmp_path):

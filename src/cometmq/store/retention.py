@@ -17,8 +17,10 @@ from datetime import datetime
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from cometmq.seams import Clock, Disk, Region
+from cometmq.store.clock_doubt import ClockDoubt
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import StoreConfig
 from cometmq.store.files import StoreFiles
@@ -69,6 +71,7 @@ class Retention:
         self._files = files
         self._disk = disk
         self._clock = clock
+        self._doubt = ClockDoubt(clock)
         self._log = commit_log
         self._queues = queues
         self._index = index
@@ -89,6 +92,7 @@ class Retention:
         """
         if by_hand:
             self._rounds_by_hand = _ROUNDS_BY_HAND
+            self._doubt.dismiss()  # who asks for it after a jump knows what time it is
         by_hand = self._rounds_by_hand > 0
         self._rounds_by_hand -= by_hand
         now_ms = self._clock.wall_ms()
@@ -99,6 +103,8 @@ class Retention:
                 "the disk is %s", "full: no more puts" if verdict.puts_stop else "free again"
             )
             self.puts_stop = verdict.puts_stop
+        if self._doubt.holds():
+            verdict = replace(verdict, expired_go=False)
         gone = self._drop_log_files(verdict, now_ms)
         if self._index is not None:
             self._doomed_regions += self._index.forget_before(self._log.start)
