@@ -1,11 +1,12 @@
-"""Flushes that are given up half way, and what the next one makes of it."""
+"""Flushes that are given up half way, timers that fail, and what the next one makes of it."""
 
 import asyncio
 import threading
 
 import pytest
 
-from store.rig import NOON_MS, WatchedDisk, message, open_store
+from cometmq.testing.clock import ManualClock
+from store.rig import NOON_MS, UNHURRIED, WatchedDisk, message, open_store
 
 
 class Counting(WatchedDisk):
@@ -65,5 +66,41 @@ def test_a_flush_that_is_given_up_ends_its_work_and_the_next_one_syncs_the_index
             disk.synced.clear()
             await store.flush()
             assert index_syncs(disk) == []
+
+    asyncio.run(story())
+
+
+ROUND_MS = 1000
+
+
+@pytest.mark.parametrize(
+    ("timer", "part", "verb", "what"),
+    [
+        ("flush_interval_commit_log", "_log", "begin_next", "flush of the log"),
+        ("flush_interval_consume_queue", "_queues", "with_unwritten", "timed flush"),
+        ("clean_resource_interval", "_retention", "clean", "cleaning"),
+    ],
+)
+def test_a_timer_outlives_what_nobody_expected(
+    tmp_path, caplog, monkeypatch, timer, part, verb, what
+):
+    """It is logged with its trace, and the next round comes."""
+
+    async def story():
+        clock = ManualClock(NOON_MS)
+        async with open_store(tmp_path, clock=clock, **(UNHURRIED | {timer: ROUND_MS})) as store:
+            await clock.advance(0)
+            rounds = []
+
+            def fail():
+                rounds.append(clock.monotonic_ms())
+                raise RuntimeError("nobody expected")
+
+            monkeypatch.setattr(getattr(store, part), verb, fail)
+            await clock.advance(3 * ROUND_MS)
+            assert [at - NOON_MS for at in rounds] == [ROUND_MS, 2 * ROUND_MS, 3 * ROUND_MS]
+            assert caplog.text.count(f"{what} failed") == 3
+            assert "RuntimeError: nobody expected" in caplog.text
+            monkeypatch.undo()
 
     asyncio.run(story())

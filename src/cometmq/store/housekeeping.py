@@ -3,11 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from cometmq.background import Background
 from cometmq.errors import BeingDeleted, StoreFailed
 from cometmq.seams import Clock, Disk, Region
 from cometmq.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
@@ -44,7 +46,8 @@ class Housekeeping:
         self._index = index
         self._flusher = flusher
         self._retention = retention
-        self._tasks: list[asyncio.Task[None]] = []
+        self._background = Background(clock)
+        self._log_flushed_ms = clock.monotonic_ms()
         self._one_at_a_time = asyncio.Lock()
         self._unsynced: list[Region] = []  # of the index
         self._index_failed = index is not None and index.lacks_keys
@@ -54,9 +57,11 @@ class Housekeeping:
 
     def start(self) -> None:
         """Run the timers on the running loop."""
-        loop = asyncio.get_running_loop()
-        timers = (self._flush_log(), self._flush_rest(), self._clean())
-        self._tasks = [loop.create_task(timer) for timer in timers]
+        every, start = self._background.every, self._background.start
+        every(lambda: self._config.flush_interval_commit_log, self._flush_log, "flush of the log")
+        every(lambda: self._config.flush_interval_consume_queue, self._flush_rest, "timed flush")
+        start(self._clean(), "first cleaning")
+        every(lambda: self._config.clean_resource_interval, self._clean, "cleaning")
 
     def use(self, config: StoreConfig) -> None:
         """Other intervals, from the next turn of each timer on."""
@@ -65,9 +70,7 @@ class Housekeeping:
     async def abandon(self) -> None:
         """Stop the timers, and nothing else; a flush that is under way ends first."""
         async with self._one_at_a_time:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._background.close()
 
     async def stop(self) -> bool:
         """Stop the timers and flush everything; False if the disk would not have it."""
@@ -211,42 +214,35 @@ class Housekeeping:
 
     async def _flush_log(self) -> None:
         """At least so many dirty pages, or so much time since the last flush."""
-        flushed_ms = self._clock.monotonic_ms()
-        while True:
-            await self._clock.sleep_ms(self._config.flush_interval_commit_log)
-            self._log.begin_next()
-            if self._index is not None:
-                self._index.begin_next()
-            now_ms = self._clock.monotonic_ms()
-            dirty = self._log.end - self._flusher.flushed
-            least = self._config.flush_commit_log_least_pages * PAGE_SIZE
-            thorough = now_ms - flushed_ms >= self._config.flush_commit_log_thorough_interval
-            if dirty > 0 and (dirty >= least or thorough):
-                try:
-                    await self._flusher.flush()
-                except StoreFailed:
-                    return  # told by the flusher; every put says so from now on
-                flushed_ms = now_ms
-
-    async def _clean(self) -> None:
-        while True:
-            try:
-                self._retention.clean()
-                async with self._one_at_a_time:
-                    await self._retention.sweep()
-            except OSError as error:
-                log.error("the age of files cannot be told, will try again: %s", error)
-            await self._clock.sleep_ms(self._config.clean_resource_interval)
+        self._log.begin_next()
+        if self._index is not None:
+            self._index.begin_next()
+        now_ms = self._clock.monotonic_ms()
+        dirty = self._log.end - self._flusher.flushed
+        least = self._config.flush_commit_log_least_pages * PAGE_SIZE
+        interval_ms = self._config.flush_commit_log_thorough_interval
+        thorough = now_ms - self._log_flushed_ms >= interval_ms
+        if dirty > 0 and (dirty >= least or thorough) and self._flusher.failure is None:
+            with suppress(StoreFailed):  # told by the flusher; every put says so from now on
+                await self._flusher.flush()
+                self._log_flushed_ms = now_ms
 
     async def _flush_rest(self) -> None:
-        while True:
-            await self._clock.sleep_ms(self._config.flush_interval_consume_queue)
-            try:
+        if self._flusher.failure is not None:
+            return
+        try:
+            with suppress(StoreFailed):
                 await self.flush()
-            except StoreFailed:
-                return
-            except OSError as error:
-                log.error("queues or index could not be written, will try again: %s", error)
+        except OSError as error:
+            log.error("queues or index could not be written, will try again: %s", error)
+
+    async def _clean(self) -> None:
+        try:
+            self._retention.clean()
+            async with self._one_at_a_time:
+                await self._retention.sweep()
+        except OSError as error:
+            log.error("the age of files cannot be told, will try again: %s", error)
 
 
 def _delete_all(disk: Disk, paths: list[Path]) -> None:
