@@ -100,6 +100,17 @@ class ConsumeQueue:
             self._units = self._units[surplus * UNIT_SIZE :]
             self._kept += surplus
 
+    @property
+    def kept_size(self) -> int:
+        """Bytes of units that are in memory and in the files."""
+        return (self._written - self._kept) * UNIT_SIZE
+
+    def release(self) -> None:
+        """Have in memory only what is in no file."""
+        self._units = self._units[(self._written - self._kept) * UNIT_SIZE :]
+        self._kept = self._written
+        self._read = b""
+
     # Reading
 
     def coded(self, units: bytes) -> Iterator[tuple[int, int, int]]:

@@ -66,6 +66,16 @@ class ExtendedQueue(ConsumeQueue):
         self._extension.written(self._writing_to)
         super().written(end)
 
+    @property
+    def kept_size(self) -> int:
+        """With that of the extension."""
+        return super().kept_size + self._extension.kept_size
+
+    def release(self) -> None:
+        """In the extension too."""
+        super().release()
+        self._extension.release()
+
     # Reading
 
     def coded(self, units: bytes) -> Iterator[tuple[int, int, int]]:

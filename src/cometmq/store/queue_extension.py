@@ -111,6 +111,16 @@ class QueueExtension:
             self._units = self._units[surplus:]
             self._kept += surplus
 
+    @property
+    def kept_size(self) -> int:
+        """Bytes that are in memory and in the files."""
+        return self._written - self._kept
+
+    def release(self) -> None:
+        """Have in memory only what is in no file."""
+        self._units = self._units[self.kept_size :]
+        self._kept = self._written
+
     # Reading
 
     def get(self, address: int) -> Extension | None:

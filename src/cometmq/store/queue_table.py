@@ -12,6 +12,7 @@ from cometmq.errors import BeingDeleted
 from cometmq.seams import Disk
 from cometmq.store.commit_log import name_of
 from cometmq.store.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue, Write, file_bases
+from cometmq.store.kept_units import KeptUnits
 from cometmq.store.manifest import Manifest, Span
 from cometmq.store.queue_extension import extension_of
 
@@ -37,6 +38,7 @@ class QueueTable:
         self._log_start = log_start
         self._make = make
         self._queues: dict[Key, ConsumeQueue] = {}
+        self._kept = KeptUnits()
         self._spans: dict[Key, Span] = {}  # of those that have files
         self.swept_to = 0  # all queues know that the log starts there
         self._leaving: set[str] = set()  # topics whose files are yet to be deleted
@@ -106,6 +108,7 @@ class QueueTable:
     def written(self, key: Key, queue: ConsumeQueue, end: int) -> None:
         """Units before `end` are in its files."""
         queue.written(end)
+        self._kept.note(queue)
         self._note(key, queue)
 
     def write(self) -> None:
@@ -220,9 +223,10 @@ class QueueTable:
 
         One of which there is nothing has nothing to lose.
         """
-        keys = [key for key in self._queues if key[0] == topic]
-        ends = [self._queues.pop(key).end for key in keys]
-        if any(ends) or self._files_of([topic]):
+        queues = [self._queues.pop(key) for key in list(self._queues) if key[0] == topic]
+        for queue in queues:
+            self._kept.forget(queue)
+        if any(queue.end for queue in queues) or self._files_of([topic]):
             self._leaving.add(topic)
 
     @property
