@@ -54,7 +54,7 @@ MEANINGLESS = frozenset(
         "redeleteHangedFileInterval", "putMsgIndexHightWater", "checkCRCOnRecover",
         "commitCommitLogLeastPages", "flushConsumeQueueLeastPages",
         "commitCommitLogThoroughInterval",
-        "flushConsumeQueueThoroughInterval", "maxMsgsNumBatch", "messageIndexSafe",
+        "flushConsumeQueueThoroughInterval", "messageIndexSafe",
         "haListenPort", "haSendHeartbeatInterval", "haHousekeepingInterval",
         "haTransferBatchSize", "haMasterAddress", "haSlaveFallbehindMax", "slaveTimeout",
         "offsetCheckInSlave", "debugLockEnable", "duplicationEnable", "diskFallRecorded",

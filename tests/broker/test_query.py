@@ -154,3 +154,20 @@ def test_units_that_are_not_there(tmp_path, ask, code):
         assert reply.remark
 
     at_desk(tmp_path, story)
+
+
+def test_how_many_are_found_by_a_key(tmp_path):
+    """As many as are asked for, up to maxMsgsNumBatch; by a unique one, defaultQueryMaxNum."""
+
+    async def story(desk):
+        desk.make_topic("T")
+        for number in range(70):
+            desk.put("T", body=b"%d" % number, KEYS="k", UNIQ_KEY="ID")
+        code = RequestCode.QUERY_MESSAGE
+        counts = [
+            len(bodies(await desk.ask(code, ask)))
+            for ask in (by_key("k", 40), by_key("k", 100), by_key("ID", 100, unique=True))
+        ]
+        assert counts == [40, 64, 32]
+
+    at_desk(tmp_path, story)

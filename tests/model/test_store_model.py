@@ -27,7 +27,7 @@ FOLDER = Path("/store")
 FILE_SIZE = SIZES["mapped_file_size_commit_log"]
 KEPT_MS = 72 * 3_600_000
 FILES_A_ROUND_MAX = 10
-QUERY_MAX = 32
+QUERY_MAX = 64
 
 topics = st.sampled_from(["T", "U", "%RETRY%g"])
 queue_ids = st.integers(0, 2)

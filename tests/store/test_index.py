@@ -5,6 +5,7 @@ import shutil
 import sys
 import tempfile
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,12 @@ NOON_MS = 1_700_000_000_000
 SLOTS, ENTRIES = 5, 6  # five entries
 EVER = (0, 2**62)
 SAFE = 2**62
+
+
+def asked(index, topic, key, begin_ms, end_ms, count_max):
+    """What a query finds, up to so many."""
+    found = (offset for offset in index.query(topic, key, begin_ms, end_ms) if offset is not None)
+    return list(islice(found, count_max))
 
 
 class FullDisk(RealDisk):
@@ -80,7 +87,7 @@ def names(folder):
 
 def test_an_index_that_was_never_there(opened, tmp_path):
     index = opened()
-    assert index.query("T", "a", *EVER, 10) == []
+    assert asked(index, "T", "a", *EVER, 10) == []
     assert index.end_offset == 0
     index.put("T", [], 5, NOON_MS)
     index.forget_before(100)
@@ -101,7 +108,7 @@ def test_files_are_named_by_the_time_and_roll_when_full(opened, tmp_path, clock)
     clock.jump(7_200_123)
     fill(index, 5, first=17)
     assert names(tmp_path)[-1] > noon + "003"
-    assert [index.query("T", f"k{number}", *EVER, 9) for number in range(22)] == [
+    assert [asked(index, "T", f"k{number}", *EVER, 9) for number in range(22)] == [
         [number * 100] for number in range(22)
     ]
 
@@ -112,18 +119,18 @@ def test_the_keys_of_a_message_may_span_files(opened):
     index.put("T", ["a", "b", "c", "d", "e", "f", "g", "h"], 400, NOON_MS + 40)
     assert [file.room for file in index.files] == [0, 0, 3]
     for key in "abcdefgh":
-        assert index.query("T", key, *EVER, 9) == [400]
+        assert asked(index, "T", key, *EVER, 9) == [400]
     index.put("T", ["a", "a"], 500, NOON_MS + 50)
-    assert index.query("T", "a", *EVER, 9) == [500, 400], "once each"
-    assert index.query("T", "a", *EVER, 1) == [500]
+    assert asked(index, "T", "a", *EVER, 9) == [500, 400], "once each"
+    assert asked(index, "T", "a", *EVER, 1) == [500]
 
 
 def test_topics_do_not_mix(opened):
     index = opened()
     index.put("T", ["a"], 0, NOON_MS)
     index.put("U", ["a"], 100, NOON_MS)
-    assert index.query("T", "a", *EVER, 9) == [0]
-    assert index.query("U", "a", *EVER, 9) == [100]
+    assert asked(index, "T", "a", *EVER, 9) == [0]
+    assert asked(index, "U", "a", *EVER, 9) == [100]
 
 
 def test_a_full_disk_changes_nothing_and_can_be_tried_again(opened, tmp_path):
@@ -145,7 +152,7 @@ def test_a_full_disk_changes_nothing_and_can_be_tried_again(opened, tmp_path):
     fill(index, 1, first=4)
     disk.room = 9
     index.put("T", list("abcdefgh"), 500, NOON_MS)
-    assert index.query("T", "a", *EVER, 9) == index.query("T", "h", *EVER, 9) == [500]
+    assert asked(index, "T", "a", *EVER, 9) == asked(index, "T", "h", *EVER, 9) == [500]
 
 
 def test_the_next_file_is_made_ahead(opened, tmp_path):
@@ -210,7 +217,7 @@ def test_after_a_clean_stop_all_is_there(opened):
     fill(index, 12)  # known, but for the last
     fill(index, 1, first=12)
     assert [file.count for file in index.files] == [6, 6, 5]
-    assert [index.query("T", f"k{number}", *EVER, 9) for number in range(13)] == [
+    assert [asked(index, "T", f"k{number}", *EVER, 9) for number in range(13)] == [
         [number * 100] for number in range(13)
     ]
 
@@ -229,7 +236,7 @@ def test_after_an_unclean_stop_what_may_be_torn_is_made_again(opened):
     assert index.end_offset == 400
     assert index.dirty_regions() == [index.files[0].region], "it may be in memory only"
     fill(index, 8)
-    assert index.query("T", "k7", *EVER, 9) == [700]
+    assert asked(index, "T", "k7", *EVER, 9) == [700]
     index.dirty_regions()
     safe_ms = index.last_stored_ms
     index.close()
@@ -249,7 +256,7 @@ def test_slots_ahead_of_the_header_are_made_again(opened):
     memory = index.files[0].region.memory
     assert bytes(memory[HEADER.size : HEADER.size + 4 * SLOTS]) == old_slots
     assert index.end_offset == 0
-    assert index.query("T", "k1", *EVER, 9) == []
+    assert asked(index, "T", "k1", *EVER, 9) == []
 
 
 @pytest.mark.parametrize("with_numpy", [True, False])
@@ -263,8 +270,8 @@ def test_what_was_put_after_the_checkpoint_is_cut_and_put_again(opened, monkeypa
     index.close()
     index = opened(unclean=True, safe_end=200)
     assert (index.end_offset, index.files[0].count) == (100, 3)
-    assert index.query("T", "k1", *EVER, 9) == [100]
-    assert index.query("T", "young", *EVER, 9) == []
+    assert asked(index, "T", "k1", *EVER, 9) == [100]
+    assert asked(index, "T", "young", *EVER, 9) == []
     fill(index, 1)  # known already: nothing happens
     index.put("T", ["young"], 1000, NOON_MS + 20_000)
     assert bytes(index.files[0].region.memory) == whole
@@ -305,7 +312,7 @@ def test_odd_files_go_with_those_after_them(opened, tmp_path, damage):
     assert len(odd) == 3 - left
     assert index.end_offset == (400 if left else 0)
     fill(index, 12)
-    assert [index.query("T", f"k{number}", *EVER, 9) for number in range(12)] == [
+    assert [asked(index, "T", f"k{number}", *EVER, 9) for number in range(12)] == [
         [number * 100] for number in range(12)
     ]
 
@@ -323,7 +330,7 @@ def test_strangers_are_left_alone_and_unfinished_files_are_not(opened, tmp_path)
     assert len(odd) == 7 and sum("left alone" in line for line in odd) == 5
     assert sum("cannot be removed" in line for line in odd) == 1
     fill(index, 1)
-    assert index.query("T", "k0", *EVER, 9) == [0]
+    assert asked(index, "T", "k0", *EVER, 9) == [0]
 
 
 def test_files_of_records_that_left_the_log_are_forgotten(opened, tmp_path):
@@ -346,9 +353,9 @@ def test_what_the_log_lost_is_cut(opened, tmp_path):
     assert len(index.files) == 2 == len(names(tmp_path)) and index.end_offset == 600
     for number in range(7, 10):
         index.put("T", [f"new{number}"], number * 100 + 1, NOON_MS + 500)
-    assert index.query("T", "new7", *EVER, 9) == [701]
-    assert index.query("T", "k7", *EVER, 9) == []
-    assert index.query("T", "k6", *EVER, 9) == [600]
+    assert asked(index, "T", "new7", *EVER, 9) == [701]
+    assert asked(index, "T", "k7", *EVER, 9) == []
+    assert asked(index, "T", "k6", *EVER, 9) == [600]
 
 
 def test_a_damaged_checkpoint_does_not_spoil_the_times(opened):
@@ -460,15 +467,15 @@ class IndexModel(RuleBasedStateMachine):
     def query(self, topic, key, ago_ms, long_ms, count_max):
         begin_ms = self.latest_ms - ago_ms
         times = begin_ms, begin_ms + long_ms
-        found = self.index.query(topic, key, *times, 10**6)
+        found = asked(self.index, topic, key, *times, 10**6)
         self.check(topic, key, times, found)
-        assert self.index.query(topic, key, *times, count_max) == found[:count_max]
+        assert asked(self.index, topic, key, *times, count_max) == found[:count_max]
 
     @invariant()
     def everything_is_found(self):
         for topic in TOPICS:
             for key in KEYS:
-                self.check(topic, key, EVER, self.index.query(topic, key, *EVER, 10**6))
+                self.check(topic, key, EVER, asked(self.index, topic, key, *EVER, 10**6))
 
     def check(self, topic, key, times, found):
         assert found == sorted(set(found), reverse=True), "newest first, once each"
@@ -514,14 +521,14 @@ def test_keys_are_held_until_somebody_looks_or_there_are_many(
     assert counts == ([2, 2, 2, 10, 10, 10] if has_numpy else [4, 6, 8, 10, 12, 14])
     assert not index.has_room(100 - 13)
     assert index.has_room(100 - 14)
-    assert index.query("T", "b", *EVER, 9) == [600, 500, 400, 300, 200, 100]
+    assert asked(index, "T", "b", *EVER, 9) == [600, 500, 400, 300, 200, 100]
     index.put_all(["T", "T"], [["c"], ["c", "d"]], [700, 800], NOON_MS)
     assert index.dirty_regions() == [file.region]
     assert file.count == 17
     index.put("T", ["e"], 900, NOON_MS)
     index.cut(900)
-    assert index.query("T", "e", *EVER, 9) == []
-    assert index.query("T", "c", *EVER, 9) == [800, 700]
+    assert asked(index, "T", "e", *EVER, 9) == []
+    assert asked(index, "T", "c", *EVER, 9) == [800, 700]
     index.close()
 
 
@@ -547,3 +554,22 @@ def test_a_kill_among_the_slots_leaves_an_end_that_no_checkpoint_said(opened, mo
         index.settle()
     _, end_ms, *_ = HEADER.unpack_from(path.read_bytes())
     assert end_ms > index.last_stored_ms
+
+
+def test_a_query_looks_no_further_than_it_is_asked_to(opened, monkeypatch):
+    index = opened()
+    for number in range(14):
+        index.put("T", ["k"], number * 100, NOON_MS)
+    oldest, *_, newest = index.files
+    looked = []
+    query = index_file.IndexFile.query
+
+    def watched(file, *wanted):
+        looked.append(file)
+        return query(file, *wanted)
+
+    monkeypatch.setattr(index_file.IndexFile, "query", watched)
+    assert asked(index, "T", "k", *EVER, 2) == [1300, 1200]
+    assert looked == [newest]
+    assert asked(index, "T", "k", *EVER, 14)[-1] == 0
+    assert looked[-1] is oldest

@@ -1,6 +1,7 @@
 """One index file: its bytes, its chains, and what a cut or damage leaves of it."""
 
 import struct
+from itertools import islice
 
 import pytest
 from hypothesis import example, given, settings
@@ -51,9 +52,7 @@ def put(file, key, physical_offset, stored_ms, topic="T"):
 
 
 def query(file, key, begin_ms=0, end_ms=2**62, count_max=100, topic="T"):
-    found = []
-    file.query(key_hash(topic, key), begin_ms, end_ms, count_max, found)
-    return found
+    return list(islice(file.query(key_hash(topic, key), begin_ms, end_ms), count_max))
 
 
 def fill_as_apache(file, first, last, gap_ms=0):
@@ -255,9 +254,7 @@ def test_a_circle_ends(file):
     assert file.put(hashes, 1, NOON_MS) and file.put([3], 2, NOON_MS)
     at = HEADER.size + SLOTS * SLOT.size + ENTRY.size
     struct.pack_into(">I", file.region.memory, at + 16, 4)  # the oldest points to the newest
-    found = []
-    file.query(3, *EVER, 100, found)
-    assert found == [2, 1]
+    assert list(file.query(3, *EVER)) == [2, 1]
 
 
 def test_slots_ahead_of_the_header_are_seen(file):
@@ -280,7 +277,7 @@ def test_noise_is_no_crash(tmp_path_factory, damage):
     file.is_torn()
     if file.count <= 6:
         for value in range(3):
-            file.query(value, *EVER, 100, [])
+            list(file.query(value, *EVER))
     region.close()
 
 

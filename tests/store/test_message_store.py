@@ -13,6 +13,7 @@ from cometmq.protocol.message import pack_record
 from cometmq.store.checkpoint import read_checkpoint
 from cometmq.store.config import FlushDiskType
 from cometmq.store.found import GetStatus
+from cometmq.store.index_file import ENTRIES_A_TURN
 from cometmq.testing.clock import ManualClock
 from remoting.rig import until
 from store.rig import (
@@ -60,7 +61,7 @@ def test_messages_are_found_by_queue_place_and_key(tmp_path):
 
 def test_a_query_is_newest_first_and_bounded_by_time_and_count(tmp_path):
     async def story():
-        async with open_store(tmp_path, default_query_max_num=5) as store:
+        async with open_store(tmp_path, max_msgs_num_batch=5) as store:
             for i in range(10):
                 store.put(message(b"%d" % i, KEYS="k"), NOON_MS + 400 * i)
                 store.put(message(b"other", topic="U", KEYS="k"), NOON_MS + 400 * i)
@@ -69,6 +70,52 @@ def test_a_query_is_newest_first_and_bounded_by_time_and_count(tmp_path):
             times = (NOON_MS + 800, NOON_MS + 1600)
             assert keys_of(store, "k", times=times) == [b"4", b"3", b"2"], "by the millisecond"
             assert keys_of(store, "k", topic="V") == keys_of(store, "K") == []
+
+    asyncio.run(story())
+
+
+HOUR_MS = 3_600_000
+
+
+def test_the_oldest_of_a_key_that_all_have_are_found_and_others_have_their_turns(tmp_path):
+    """However many came after them, and though more come while it searches."""
+    count = 150_000
+    times = (NOON_MS, NOON_MS + 2)
+    sizes = {"mapped_file_size_commit_log": 64 << 20, "mapped_file_size_consume_queue": 6_000_000,
+             "max_index_num": count * 2}  # fmt: skip
+
+    async def story():
+        async with open_store(tmp_path, **sizes) as store:
+            for i in range(3):
+                store.put(message(b"%d" % i, KEYS="k"), NOON_MS + i)
+            for start in range(0, count, 1000):
+                later = [message(KEYS="k") for _ in range(1000)]
+                store.put_batch(later, NOON_MS + HOUR_MS + start)
+            assert keys_of(store, "k", times=times) == [b"2", b"1", b"0"]
+            search = asyncio.ensure_future(store.search("T", "k", *times))
+            turns = 0
+            while not search.done():
+                await asyncio.sleep(0)
+                store.put(message(b"meanwhile", KEYS="k"), NOON_MS + 1)
+                turns += 1
+            assert [one.body for one in search.result()] == [b"2", b"1", b"0"]
+            assert turns >= count // ENTRIES_A_TURN
+            assert len(await store.search("T", "k", *EVER_MS, 7)) == 7
+            assert len(await store.search("T", "k", *EVER_MS)) == 64
+
+    asyncio.run(story())
+
+
+def test_a_search_goes_on_though_the_store_is_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr("cometmq.store.index_file.ENTRIES_A_TURN", 1)
+
+    async def story():
+        async with open_store(tmp_path) as store:
+            for i in range(10):
+                store.put(message(b"%d" % i, KEYS="k"), NOON_MS)
+            search = asyncio.ensure_future(store.search("T", "k", *EVER_MS))
+            await asyncio.sleep(0)
+        assert len(await search) <= 10
 
     asyncio.run(story())
 

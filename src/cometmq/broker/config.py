@@ -229,6 +229,7 @@ CHANGEABLE = frozenset(
         "flushIntervalConsumeQueue",
         "longPollingEnable",
         "maxMessageSize",
+        "maxMsgsNumBatch",
         "notifyConsumerIdsChangedEnable",
         "regionId",
         "rejectTransactionMessage",

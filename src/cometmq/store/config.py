@@ -92,4 +92,7 @@ class StoreConfig(Settings):
     access_message_in_memory_max_ratio: Annotated[
         int, Meta(ge=1, le=100, description="percent of memory that the log's end may fill")
     ] = 40
-    default_query_max_num: Annotated[int, Meta(ge=1, description="answers of a query by key")] = 32
+    max_msgs_num_batch: Annotated[int, Meta(ge=1, description="answers of a query by key")] = 64
+    default_query_max_num: Annotated[
+        int, Meta(ge=1, description="answers of a query by unique key")
+    ] = 32

@@ -9,7 +9,7 @@ collide, and times are kept in seconds. The caller looks at the record.
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
@@ -224,14 +224,18 @@ class Index:
 
     # Reading
 
-    def query(self, topic: str, key: str, begin_ms: int, end_ms: int, count_max: int) -> list[int]:
-        """Physical offsets, newest first, of messages that may have the key and be of the time."""
-        self.settle()
+    def query(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int | None]:
+        """Physical offsets, newest first, of messages that may have the key and be of the time.
+
+        None each time that it looked for long. What is put meanwhile is not found.
+        """
         wanted = key_hash(topic, key)
-        found: list[int] = []
-        for file in reversed(self._files):
-            file.query(wanted, begin_ms, end_ms, count_max, found)
-        return found
+        last = -1
+        for file in reversed(self.files):
+            for offset in file.query(wanted, begin_ms, end_ms):
+                if offset is None or offset != last:  # its keys may be in two files
+                    yield offset
+                last = last if offset is None else offset
 
     # Starting, cutting, forgetting
 

@@ -19,7 +19,7 @@ it: as after a power cut, see `is_torn`.
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 from sys import byteorder
 
@@ -45,7 +45,7 @@ ENTRY = struct.Struct(
 )
 assert (HEADER.size, SLOT.size, ENTRY.size) == (40, 4, 20)
 _CLOCK_STEP_MS = 60_000  # a clock set back by more than this hides messages from queries by time
-_STEPS_MAX = 100_000  # entries that one query looks at in a file: 0.05 s
+ENTRIES_A_TURN = 2_000  # of the loop: 1 ms
 
 _NEWEST = struct.Struct(">qII")  # the part of the header that every message changes: end offset on
 _NEWEST_AT = 24
@@ -279,34 +279,39 @@ class IndexFile:
 
     # Reading
 
-    def query(
-        self, key_hash: int, begin_ms: int, end_ms: int, count_max: int, found: list[int]
-    ) -> None:
-        """Add offsets of messages stored from `begin_ms` to `end_ms`, or a second off."""
+    def query(self, key_hash: int, begin_ms: int, end_ms: int) -> Iterator[int | None]:
+        """Offsets of messages stored from `begin_ms` to `end_ms`, or a second off, newest first.
+
+        None each time that `ENTRIES_A_TURN` were looked at: a chain may be as long as the file, and
+        whoever asks on a loop lets others have their turn. The file may be closed meanwhile.
+        """
         if begin_ms > self.end_ms + _CLOCK_STEP_MS or end_ms < self.begin_ms - _CLOCK_STEP_MS:
             return
-        ends_before = self.count
-        (number,) = _unpack_slot(self._memory, HEADER.size + key_hash % self._slots * SLOT.size)
-        for _ in range(_STEPS_MAX):
-            # Numbers fall along a chain; one that does not is damage, and could make a circle.
-            if not 0 < number < ends_before or len(found) >= count_max:
-                return
+        memory, entries_at, file_begin_ms = self._memory, self._entries_at, self.begin_ms
+        ends_before, last, steps = self.count, -1, 0
+        (number,) = _unpack_slot(memory, HEADER.size + key_hash % self._slots * SLOT.size)
+        # Numbers fall along a chain; one that does not is damage, and could make a circle.
+        while 0 < number < ends_before:
             entry_hash, physical_offset, seconds, before = ENTRY.unpack_from(
-                self._memory, self._entries_at + number * ENTRY.size
+                memory, entries_at + number * ENTRY.size
             )
             if number == 1:
                 # Its message gave the file its begin. In the original, the first entry of all
                 # files but the first counts its seconds from the end of the file before.
                 seconds = 0
-            from_ms = self.begin_ms + seconds * 1000
+            from_ms = file_begin_ms + seconds * 1000
             until_ms = from_ms + 999
             if until_ms + _CLOCK_STEP_MS < begin_ms:
                 return
             # With 0 seconds it may have been stored before the begin, if the clock was set back.
             in_time = begin_ms <= until_ms and (from_ms <= end_ms or seconds == 0)
-            if entry_hash == key_hash and in_time and found[-1:] != [physical_offset]:
-                found.append(physical_offset)
+            if entry_hash == key_hash and in_time and physical_offset != last:
+                last = physical_offset
+                yield physical_offset
             ends_before, number = number, before
+            steps += 1
+            if steps % ENTRIES_A_TURN == 0:
+                yield None
 
     # Trust
 

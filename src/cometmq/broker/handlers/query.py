@@ -31,7 +31,7 @@ class QueryRoom:
     filters: Filters
     clients: Clients
 
-    def by_key(self, call: Call, ask: headers.QueryMessageHeader) -> Reply:
+    async def by_key(self, call: Call, ask: headers.QueryMessageHeader) -> Reply:
         """QUERY_MESSAGE: by a key, or by the unique one."""
         count_max = ask.max_num
         if ask.unique_key_query:
@@ -39,7 +39,7 @@ class QueryRoom:
         if count_max < 1:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"maxNum is {ask.max_num}, not 1 up")
         self.checks.known_topic(ask.topic)
-        found = self.store.query(
+        found = await self.store.search(
             ask.topic, ask.key, ask.begin_timestamp, ask.end_timestamp, count_max
         )
         # A put is in the index before it is answered, so the index is always as new as the log.
