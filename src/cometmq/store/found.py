@@ -17,6 +17,8 @@ class GetStatus(Enum):
     OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
     OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    # Never told, neither here nor by the original, where a look makes the queue that it looks for:
+    # one that is not there is NO_MESSAGE_IN_QUEUE. It stands here as one of the original's words.
     NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
     NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
 
