@@ -177,9 +177,9 @@ def ip(text: str) -> str:
     return str(ipaddress.ip_address(text))
 
 
-def find_each(store: MessageStore, seen: dict[str, Seen], step: int) -> None:
-    """Some by a key and by id, as well as by queue."""
-    for keys, one in list(seen.items())[::step]:
+def find_each(store: MessageStore, seen: dict[str, Seen]) -> None:
+    """By each of its keys and by id, as well as by queue."""
+    for keys, one in seen.items():
         (by_key,) = store.query(one.topic, keys.split(" ")[0], 0, FOREVER_MS)
         assert _seen(by_key) == one
         by_id = store.record(OffsetId.parse(one.id).physical_offset)

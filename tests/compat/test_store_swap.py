@@ -1,4 +1,7 @@
-"""A store written by one is opened, read and continued by the other, both ways."""
+"""A store written by one is opened, read and continued by the other, both ways.
+
+What is to hold is in docs/disk.md, section 4.
+"""
 
 import asyncio
 import json
@@ -18,7 +21,7 @@ from peers.driver import run_java
 pytestmark = [pytest.mark.apache, pytest.mark.timeout(600)]
 
 COUNT = 20_000
-LOOK_EVERY = 50  # how many of them are looked for by key and by id as well
+LOOK_EVERY = 50  # how many of them Apache's client looks for by key and by id as well
 
 
 @pytest.fixture
@@ -90,7 +93,7 @@ def look(cluster, folder: Path, count: int) -> dict[str, Seen]:
     async def story() -> dict[str, Seen]:
         async with swap.open_store(folder, cluster.port) as store:
             seen = swap.read_all(store)
-            swap.find_each(store, seen, LOOK_EVERY)
+            swap.find_each(store, seen)
             assert store.recovered.bad == ()
             return seen
 
