@@ -12,12 +12,46 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), ROOT / "bench" / "RESULTS.md"]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+FILE = re.compile(r"\b(?:tests|src|bench|scripts|examples)/[\w/]+\.\w+")
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+CITED = re.compile(r"docs/disk\.md, sections? (\d(?:(?:, | and )\d)*)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page):
     links = {link for link in LINK.findall(page.read_text()) if "://" not in link}
     assert not {link for link in links if not (page.parent / link).exists()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_that_a_page_names_is_there(page):
+    assert not [name for name in FILE.findall(page.read_text()) if not (ROOT / name).exists()]
+
+
+def sections_of_the_disk():
+    """What each says, by its number."""
+    _, *parts = re.split(r"^## (\d)\. ", (DOCS / "disk.md").read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def cited_by(path):
+    """The sections that a test says it checks."""
+    return {
+        number for found in CITED.findall(path.read_text()) for number in re.findall(r"\d", found)
+    }
+
+
+def test_every_section_of_the_disk_names_code_and_tests_and_they_name_it():
+    for number, text in sections_of_the_disk().items():
+        code = set(re.findall(r"`(\w+\.py)`", text))
+        assert not [name for name in code if not (ROOT / "src/cometmq/store" / name).exists()]
+        tests = [name for name in FILE.findall(text) if name.startswith("tests/")]
+        assert tests, f"nothing checks section {number}"
+        assert not [name for name in tests if number not in cited_by(ROOT / name)], number
+
+
+def test_every_section_that_a_test_names_is_there():
+    assert set().union(*map(cited_by, TESTS)) == sections_of_the_disk().keys()
 
 
 def test_the_index_names_every_page():

@@ -1,4 +1,7 @@
-"""Histories of a store, cut before every step of its disk and between, and what is left of it."""
+"""Histories of a store, cut before every step of its disk and between, and what is left of it.
+
+What is to hold is in docs/disk.md, section 7.
+"""
 
 import asyncio
 import logging

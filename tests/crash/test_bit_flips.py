@@ -4,6 +4,8 @@ What no crc and no check covers cannot be noticed: flag, sys flag (but for its h
 born host, stored, store host, reconsume times, prepared offset, properties, and the letters of a
 topic. Those flips must still cost no other message. COMETMQ_FLIPS says how many flips are tried, or
 "all": every bit of 200 records.
+
+What is to hold is in docs/disk.md, section 1.
 """
 
 import asyncio

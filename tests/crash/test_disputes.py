@@ -4,6 +4,8 @@ Every order of few records in two queues whose names are one bit apart, every on
 into the other queue, or into the place of its neighbour: whatever is made again from the log, all
 others are served, each once and at its own offset, after this start and the next, and found by
 their keys if the topic is the same.
+
+What is to hold is in docs/disk.md, section 1.
 """
 
 import asyncio

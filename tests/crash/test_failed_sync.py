@@ -1,4 +1,7 @@
-"""A sync fails, the process starts again on what is in memory, and then the power goes."""
+"""A sync fails, the process starts again on what is in memory, and then the power goes.
+
+What is to hold is in docs/disk.md, section 6.
+"""
 
 import asyncio
 from random import Random

@@ -1,6 +1,8 @@
 """Every key of every message that is left is found after a crash, and none is found twice.
 
 The power cuts look for them too (test_power_cut.py); here are the crashes that cost a key once.
+
+What is to hold is in docs/disk.md, section 3.
 """
 
 import asyncio

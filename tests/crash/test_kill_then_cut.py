@@ -1,4 +1,7 @@
-"""A process is killed before each step of its disk, another goes on, and then the power goes."""
+"""A process is killed before each step of its disk, another goes on, and then the power goes.
+
+What is to hold is in docs/disk.md, section 6.
+"""
 
 import asyncio
 from random import Random

@@ -1,6 +1,8 @@
 """Power cuts and kills before every step of the disk and between: nothing promised is lost.
 
 COMETMQ_CRASH_STATES says how many crash states are looked at, in all.
+
+What is to hold is in docs/disk.md, section 6.
 """
 
 import os

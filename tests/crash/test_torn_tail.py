@@ -3,6 +3,8 @@
 What no crc covers, the properties, can be garbled unseen by bytes that a new file of the log never
 holds; with zeros, which it does, they cannot. COMETMQ_TORN_STEP is how far apart the cuts are; 1
 cuts at every byte.
+
+What is to hold is in docs/disk.md, section 1.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""A full disk, and odd files in a store's folder: a clear error or none, and no message lost."""
+"""A full disk, and odd files in a store's folder: a clear error or none, and no message lost.
+
+What is to hold is in docs/disk.md, sections 4 and 6.
+"""
 
 import asyncio
 import errno

@@ -1,4 +1,7 @@
-"""What is put in bulk is, byte for byte, what is put one by one: with numpy and without."""
+"""What is put in bulk is, byte for byte, what is put one by one: with numpy and without.
+
+What is to hold is in docs/disk.md, section 3.
+"""
 
 import sys
 from array import array

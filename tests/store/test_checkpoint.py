@@ -1,4 +1,7 @@
-"""The checkpoint's page: three times, and nothing is safe when it cannot be read."""
+"""The checkpoint's page: three times, and nothing is safe when it cannot be read.
+
+What is to hold is in docs/disk.md, section 4.
+"""
 
 import struct
 from zlib import crc32

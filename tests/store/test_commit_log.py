@@ -1,4 +1,7 @@
-"""The log's row of files: rolling, blanks, views, cuts, and what a start finds there."""
+"""The log's row of files: rolling, blanks, views, cuts, and what a start finds there.
+
+What is to hold is in docs/disk.md, section 1.
+"""
 
 import errno
 import struct

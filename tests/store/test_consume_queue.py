@@ -1,4 +1,7 @@
-"""One queue's units: against a list, in memory and in files, over restarts, cuts and forgetting."""
+"""One queue's units: against a list, in memory and in files, over restarts, cuts and forgetting.
+
+What is to hold is in docs/disk.md, section 2.
+"""
 
 import random
 

@@ -1,4 +1,7 @@
-"""A queue whose units have an extension: codes go in with bits, and come out with them."""
+"""A queue whose units have an extension: codes go in with bits, and come out with them.
+
+What is to hold is in docs/disk.md, section 2.
+"""
 
 from pathlib import Path
 from random import Random

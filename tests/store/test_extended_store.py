@@ -1,4 +1,7 @@
-"""A store whose queues have extensions: whatever happens, each unit has its code, time and bits."""
+"""A store whose queues have extensions: whatever happens, each unit has its code, time and bits.
+
+What is to hold is in docs/disk.md, section 2.
+"""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""The row of index files: against a list, over restarts, with odd files and a full disk."""
+"""The row of index files: against a list, over restarts, with odd files and a full disk.
+
+What is to hold is in docs/disk.md, section 3.
+"""
 
 import errno
 import shutil

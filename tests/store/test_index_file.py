@@ -1,4 +1,7 @@
-"""One index file: its bytes, its chains, and what a cut or damage leaves of it."""
+"""One index file: its bytes, its chains, and what a cut or damage leaves of it.
+
+What is to hold is in docs/disk.md, section 3.
+"""
 
 import struct
 from itertools import islice

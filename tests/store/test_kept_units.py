@@ -1,4 +1,7 @@
-"""How much of their files queues keep in memory: little, however many they are."""
+"""How much of their files queues keep in memory: little, however many they are.
+
+What is to hold is in docs/disk.md, section 2.
+"""
 
 import tracemalloc
 

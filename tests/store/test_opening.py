@@ -1,4 +1,7 @@
-"""What is believed of a store that is opened: the checkpoint, the list of files, or neither."""
+"""What is believed of a store that is opened: the checkpoint, the list of files, or neither.
+
+What is to hold is in docs/disk.md, sections 4 and 6.
+"""
 
 import asyncio
 import errno

@@ -1,4 +1,7 @@
-"""The extension of a consume queue: units, addresses, files, and Apache's opinion of them."""
+"""The extension of a consume queue: units, addresses, files, and Apache's opinion of them.
+
+What is to hold is in docs/disk.md, section 2.
+"""
 
 import json
 import random

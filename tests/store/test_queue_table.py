@@ -1,4 +1,7 @@
-"""Queues by topic and id: loaded when first used, listed, flushed, deleted."""
+"""Queues by topic and id: loaded when first used, listed, flushed, deleted.
+
+What is to hold is in docs/disk.md, sections 2 and 4.
+"""
 
 import pytest
 

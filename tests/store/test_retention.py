@@ -1,4 +1,7 @@
-"""What is deleted, when, and what stays."""
+"""What is deleted, when, and what stays.
+
+What is to hold is in docs/disk.md, section 7.
+"""
 
 import asyncio
 import os

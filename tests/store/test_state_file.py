@@ -1,4 +1,7 @@
-"""A state file and its .bak: at every moment one of them can be read."""
+"""A state file and its .bak: at every moment one of them can be read.
+
+What is to hold is in docs/disk.md, section 5.
+"""
 
 from pathlib import Path
 from random import Random

@@ -1,4 +1,7 @@
-"""A topic that is deleted while messages are sent to it: what was taken is kept, also by a kill."""
+"""A topic that is deleted while messages are sent to it: what was taken is kept, also by a kill.
+
+What is to hold is in docs/disk.md, section 7.
+"""
 
 import asyncio
 import errno

@@ -1,4 +1,7 @@
-"""What this process did not write is verified before it is served, once."""
+"""What this process did not write is verified before it is served, once.
+
+What is to hold is in docs/disk.md, section 1.
+"""
 
 import asyncio
 

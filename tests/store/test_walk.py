@@ -1,4 +1,7 @@
-"""A walk along the log finds every good record, whatever stands between them."""
+"""A walk along the log finds every good record, whatever stands between them.
+
+What is to hold is in docs/disk.md, section 1.
+"""
 
 import pytest
 
