@@ -266,6 +266,39 @@ def test_the_producer_is_asked_when_its_time_is_over():
     at_work(story)
 
 
+@pytest.mark.parametrize("immunity", [{}, {"CHECK_IMMUNITY_TIME_IN_SECONDS": "6"}])
+def test_nobody_is_asked_a_part_of_a_millisecond_early(immunity):
+    """The clocks' milliseconds begin at different moments: one may show a wait's end, one not."""
+
+    async def story(works):
+        link = works.producer("makers")
+        prepare(works, **immunity)
+        await works.clock.advance(1)
+        works.clock.jump(-1)
+        await works.clock.advance(TIMEOUT_MS - 1)
+        assert link.asked == []
+        assert works.store.bounds(HALF, 0) == (0, 1)  # nor is it put again
+        await works.clock.advance(1)
+        assert len(link.asked) == 1
+        assert works.stored(HALF)[1].stored_ms == NOON_MS + TIMEOUT_MS
+
+    at_work(story)
+
+
+def test_nobody_is_asked_again_a_part_of_a_millisecond_early():
+    async def story(works):
+        link = works.producer("makers")
+        prepare(works)
+        await works.clock.advance(TIMEOUT_MS + 1)
+        works.clock.jump(-1)
+        await works.clock.advance(INTERVAL_MS - 1)
+        assert len(link.asked) == 1
+        await works.clock.advance(1)
+        assert len(link.asked) == 2
+
+    at_work(story)
+
+
 def test_one_that_is_decided_is_not_asked_about():
     async def story(works):
         link = works.producer("makers")

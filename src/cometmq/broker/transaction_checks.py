@@ -121,19 +121,30 @@ class TransactionChecks:
         if kind is _Kind.NEW:
             self._oldest = offset
 
-    def _left_ms(self, half: StoredMessage) -> int:
-        """How long it is left alone from now on; never longer than if it had just come."""
+    def _alone(self, half: StoredMessage) -> tuple[int, int]:
+        """From when by the wall clock it is left alone, and for how many ms."""
         config = self._settings.now(BrokerConfig)
-        start_ms = half.stored_ms
         match _kind(half):
             case _Kind.ASKED:
-                patience_ms = config.transaction_check_interval
+                return half.stored_ms, config.transaction_check_interval
             case _Kind.IMMUNE:
-                start_ms = half.born_ms
-                patience_ms = 1000 * (number_in(half.properties_text, CHECK_IMMUNITY_SECONDS) or 0)
+                seconds = number_in(half.properties_text, CHECK_IMMUNITY_SECONDS) or 0
+                return half.born_ms, 1000 * seconds
             case _Kind.NEW:
-                patience_ms = config.transaction_time_out
+                return half.stored_ms, config.transaction_time_out
+
+    def _left_ms(self, half: StoredMessage) -> int:
+        """How long it is left alone from now on; never longer than if it had just come."""
+        start_ms, patience_ms = self._alone(half)
         return min(max(start_ms + patience_ms - self._clock.wall_ms(), 0), patience_ms)
+
+    def _is_a_part_early(self, half: StoredMessage, now_ms: int) -> bool:
+        """Due by the monotonic clock, and not yet by the wall clock.
+
+        They count their milliseconds from different moments, so the one may show the end of a
+        wait when the other shows the millisecond before.
+        """
+        return sum(self._alone(half)) - now_ms == 1
 
     def _tried(self, work: Callable[[int], T], offset: int) -> T | None:
         """If it fails, this half message has to wait, and no other has."""
@@ -182,6 +193,9 @@ class TransactionChecks:
         half = transactions.half(offset)
         if half is None:
             transactions.give_up(offset)
+            return None
+        if self._is_a_part_early(half, now_ms):
+            self._push(offset, 1)
             return None
         times = number_in(half.properties_text, TRANSACTION_CHECK_TIMES) or 0
         reserved_ms = self._settings.now(StoreConfig).file_reserved_time * _HOUR_MS
