@@ -133,6 +133,19 @@ def test_members_that_differ_are_told_of_once_and_seen_until_they_agree(caplog):
     assert group.agrees
 
 
+def test_a_connection_that_changes_its_id_leaves_nothing_of_the_old_one():
+    clients = Clients()
+    for number in range(1_000):
+        clients.heard(consumer_beat("G", ("T", str(number))), client(LINKS[0], f"c{number}"))
+    group = clients.consumers["G"]
+    assert list(group.said) == ["c999"]
+    assert group.agrees
+    # An id that another connection has too is not gone with this one.
+    clients.heard(consumer_beat("G", ("T", "a")), client(LINKS[1], "c999"))
+    clients.heard(consumer_beat("G", ("T", "a")), client(LINKS[0], "other"))
+    assert sorted(group.said) == ["c999", "other"]
+
+
 def test_where_members_differ():
     clients = Clients()
     clients.heard(consumer_beat("G", ("T", "a"), ("U", "*")), client(LINKS[0], "c1"))

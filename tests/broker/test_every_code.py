@@ -104,7 +104,7 @@ FINE = [
     Fine("CONSUMER_SEND_MSG_BACK", "origin_msg_id origin_topic", ANY_TEXT,
          "the stored message knows better", True),
     Fine("CONSUMER_SEND_MSG_BACK", "max_reconsume_times", ANY_NUMBER,
-         "0 and below: a dead letter", True),
+         "0: a dead letter; below 0: any number of times", True),
     Fine("END_TRANSACTION", "msg_id transaction_id", ANY_TEXT, "the offsets find it", True),
 ]  # fmt: skip
 

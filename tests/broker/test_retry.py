@@ -3,7 +3,10 @@
 import msgspec
 import pytest
 
+from broker.desk import FakeLink
+from broker.whole import consumer_beat
 from broker.works import PRODUCER, at_work, new
+from cometmq.broker.clients import Client
 from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.handlers.send_back import SendingBack
 from cometmq.broker.safe_answers import SafeAnswers
@@ -31,8 +34,19 @@ def handler(works):
     )
 
 
-def sends_back(works, ask):
-    return works.answer(handler(works).send_back, ask)
+def sends_back(works, ask, link=None):
+    return works.answer(handler(works).send_back, ask, link)
+
+
+def joins(works, port):
+    """A member of the group; its connection."""
+    link = FakeLink(port)
+    works.clients.heard(consumer_beat("g"), Client(link, f"c{port}", "JAVA", 407, 0, 0))
+    return link
+
+
+def dead(works):
+    return len(works.stored("%DLQ%g"))
 
 
 def test_the_first_retry_has_level_3_and_knows_where_it_comes_from():
@@ -115,6 +129,7 @@ def test_retries_are_spread_over_the_queues_of_the_group():
         (2, 0, 2, True),
         (16, 0, 17, False),
         (0, 0, 0, True),
+        (1000, 0, -1, False),
     ],
 )
 def test_after_the_maximum_it_is_a_dead_letter_at_once(
@@ -132,6 +147,55 @@ def test_after_the_maximum_it_is_a_dead_letter_at_once(
             assert dead.properties["DELAY"] == "0"
             topic = works.topics.get("%DLQ%g")
             assert (topic.perm, topic.write_queue_nums, topic.read_queue_nums) == (6, 1, 1)
+
+    at_work(story)
+
+
+def test_the_maximum_of_the_last_to_join_is_that_of_the_group():
+    """Whoever has a message last, it comes again as often."""
+
+    async def story(works):
+        old, new_ = joins(works, 1), joins(works, 2)
+        place = works.put(reconsume_times=4).physical_offset
+        await sends_back(works, back(place, max_reconsume_times=5), old)
+        assert dead(works) == 0
+        await sends_back(works, back(place, max_reconsume_times=3), new_)
+        assert dead(works) == 1
+        await sends_back(works, back(place, max_reconsume_times=5), old)
+        assert dead(works) == 2
+        joins(works, 1)  # by its next heartbeat: it is not newer for that
+        await sends_back(works, back(place, max_reconsume_times=5), old)
+        assert dead(works) == 3
+        # One that joins and says nothing, or was never a member, goes by what was said.
+        for link in (joins(works, 3), FakeLink(4)):
+            before = dead(works)
+            await sends_back(works, back(place), link)
+            assert dead(works) == before + 1
+        works.clients.drop(new_)
+        await sends_back(works, back(place, max_reconsume_times=5), old)
+        assert dead(works) == 5
+
+    at_work(story)
+
+
+def test_a_client_that_is_no_member_decides_for_itself_alone():
+    async def story(works):
+        member = joins(works, 1)
+        place = works.put(reconsume_times=4).physical_offset
+        await sends_back(works, back(place, max_reconsume_times=3), FakeLink(2))
+        assert dead(works) == 1
+        await sends_back(works, back(place), member)
+        assert dead(works) == 1
+
+    at_work(story)
+
+
+def test_the_maximum_of_the_group_bounds_what_an_orderly_member_sends():
+    async def story(works):
+        member = joins(works, 1)
+        await sends_back(works, back(works.put().physical_offset, max_reconsume_times=3), member)
+        late = new("%RETRY%g", 0, reconsume_times=4, RETRY_TOPIC="T")
+        assert works.retries.limited(late, FakeLink(2), 20).topic == "%DLQ%g"
 
     at_work(story)
 
@@ -185,7 +249,7 @@ def test_an_unknown_group_is_refused_where_none_is_made():
             await sends_back(works, back(sent.physical_offset))
         assert refused.value.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
         with pytest.raises(Refused) as refused:
-            works.retries.limited(new("%RETRY%g"), None)
+            works.retries.limited(new("%RETRY%g"), FakeLink(), None)
         assert refused.value.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
         assert works.topics.get("%RETRY%g") is None
 
@@ -231,7 +295,7 @@ def test_it_is_acknowledged_when_its_topic_is_on_disk():
 def test_an_orderly_consumer_sends_to_the_retry_topic_itself(times, maximum, is_dead):
     async def story(works):
         message = new("%RETRY%g", 0, reconsume_times=times, DELAY="4", RETRY_TOPIC="T")
-        limited = works.retries.limited(message, maximum)
+        limited = works.retries.limited(message, FakeLink(), maximum)
         if not is_dead:
             assert limited is message
             return

@@ -92,7 +92,7 @@ class Works:
         self.clients = Clients()
         self.stats = BrokerStats(clock, self.identity.cluster)
         self.intake = Intake(self.store, self.levels, clock, self.identity, self.stats)
-        self.retries = Retries(self.store, self.topics, self.groups)
+        self.retries = Retries(self.store, self.topics, self.groups, self.clients)
         self.schedule = Schedule(
             self.store, self.levels, self.arrivals, clock, self.settings, self.background, disk,
             folder / "delayOffset.json",
@@ -164,9 +164,9 @@ class Works:
         self.clients.heard(beat, Client(link, f"c{port}", "JAVA", 1, now_ms, now_ms))
         return link
 
-    async def answer(self, handler, ask):
+    async def answer(self, handler, ask, link=None):
         """The reply of a handler that is called as the dispatcher does."""
-        call = Call(Command(code=0), ProducerLink(), self.clock.wall_ms())
+        call = Call(Command(code=0), link or ProducerLink(), self.clock.wall_ms())
         outcome = handler(call, ask)
         return outcome if isinstance(outcome, Reply) else await outcome
 

@@ -192,7 +192,7 @@ class Broker:
             levels=levels,
             intake=intake,
             filters=self._filters(store),
-            retries=Retries(store, topics, groups),
+            retries=Retries(store, topics, groups, self._clients),
             schedule=Schedule(
                 store,
                 levels,

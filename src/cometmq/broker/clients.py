@@ -40,6 +40,7 @@ class ConsumerGroup(msgspec.Struct):
     members: dict[Link, Client] = {}
     subscriptions: dict[str, Subscription] = {}
     said: dict[str, frozenset[tuple[str, str, str]]] = {}  # client id: topic, kind, expression
+    retries: dict[Link, int] = {}  # how often at the most a message comes again, as a member said
 
     def take(self, data: ConsumerData) -> bool:
         """What a member says it wants; did anything change?"""
@@ -57,6 +58,17 @@ class ConsumerGroup(msgspec.Struct):
             del self.subscriptions[topic]
             is_changed = True
         return is_changed
+
+    def forget_what_was_said(self, client_id: str) -> None:
+        """Of a member that is gone, unless another has its id."""
+        if all(client.client_id != client_id for client in self.members.values()):
+            self.said.pop(client_id, None)
+
+    @property
+    def retries_max(self) -> int | None:
+        """Of those members that said a number, the one that joined last decides for all."""
+        return next((self.retries[each] for each in reversed(self.members) if each in self.retries),
+                    None)  # fmt: skip
 
     @property
     def agrees(self) -> bool:
@@ -104,8 +116,10 @@ class Clients:
             group = self.consumers[name] = ConsumerGroup(
                 data.consume_type, data.message_model, data.consume_from_where
             )
-        is_new = client.link not in group.members
+        before = group.members.get(client.link)
         group.members[client.link] = client
+        if before is not None and before.client_id != client.client_id:
+            group.forget_what_was_said(before.client_id)
         is_changed = group.take(data)
         said = frozenset(
             (each.topic, each.expression_type, each.sub_string)
@@ -118,7 +132,7 @@ class Clients:
                     "members of group %s subscribe differently; the last is %s with %s",
                     name, client.client_id, sorted(said),
                 )  # fmt: skip
-        return is_new or is_changed
+        return before is None or is_changed
 
     def leave(
         self, link: Link, producer_group: str | None, consumer_group: str | None
@@ -165,6 +179,19 @@ class Clients:
         members: Iterable[Client] = found.members.values() if found is not None else ()
         return next((client for client in members if client.client_id == client_id), None)
 
+    def retries_max(self, group: str, link: Link, said: int | None) -> int | None:
+        """How often a message comes again to a group, when a client says how often it wants it.
+
+        A client that is no member speaks for itself, and only where no member has spoken.
+        """
+        found = self.consumers.get(group)
+        if found is None:
+            return said
+        if said is not None and link in found.members:
+            found.retries[link] = said
+        decided = found.retries_max
+        return said if decided is None else decided
+
     def producer_links(self, group: str) -> list[Link]:
         """The connections of a producer group."""
         return list(self.producers.get(group, {}))
@@ -192,7 +219,7 @@ class Clients:
     def _drop_consumer(self, name: str, link: Link) -> None:
         group = self.consumers[name]
         gone = group.members.pop(link)
-        if all(client.client_id != gone.client_id for client in group.members.values()):
-            group.said.pop(gone.client_id, None)
+        group.forget_what_was_said(gone.client_id)
+        group.retries.pop(link, None)
         if not group.members:
             del self.consumers[name]

@@ -1,7 +1,9 @@
 """What becomes of a message that a group could not consume: it comes again, or is buried.
 
 It comes again by %RETRY%group, later each time; after the group's maximum it goes to %DLQ%group,
-where nobody looks for it but people.
+where nobody looks for it but people. The maximum is one number for all members of a group, also if
+they say different ones: that of the member which joined last, of those that gave something back.
+The original goes by what each says, so that the same message is buried or not by who had it last.
 """
 
 import random
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from cometmq.broker.clients import Clients
 from cometmq.broker.copies import copy_of
 from cometmq.broker.groups import GroupTable
 from cometmq.broker.topics import TopicTable
@@ -28,13 +31,16 @@ from cometmq.protocol.properties import (
     put_property,
     take_property,
 )
+from cometmq.remoting.dispatch import Link
 from cometmq.store.message_store import MessageStore
 from cometmq.store.new_message import NewMessage
 
 _WRITE = int(Perm.WRITE)
 _FIRST_LEVEL = 3  # of the first retry; each further one has the next
 _AT_ONCE = "0"
-_NO_LIMIT = 2**31 - 1  # what -1 means
+# What -1 means. There it means never: a message whose first try failed is buried at once. Neither
+# the original's client nor ours sends it: they make 16 of it first, or this, where order matters.
+_NO_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +65,19 @@ class Retries:
     store: MessageStore
     topics: TopicTable
     groups: GroupTable
+    clients: Clients
 
-    def limited(self, message: NewMessage, max_reconsume_times: int | None) -> NewMessage:
+    def limited(self, message: NewMessage, link: Link, said: int | None) -> NewMessage:
         """A message that a consumer sends to %RETRY%group itself; a dead letter past the limit.
 
         Its topic is made by whoever stores it.
         """
         name = message.topic.removeprefix(RETRY_PREFIX)
-        if message.reconsume_times < _limit(self.groups.known(name), max_reconsume_times):
+        if message.reconsume_times < self._limit(self.groups.known(name), link, said):
             return message
         return _in_topic(message, self._dead_letters(name))
 
-    def sent_back(self, ask: SendBackHeader) -> Returned | None:
+    def sent_back(self, link: Link, ask: SendBackHeader) -> Returned | None:
         """What CONSUMER_SEND_MSG_BACK asks for; None if the group wants no retries at all."""
         group = self.groups.known(ask.group)
         if group.retry_queue_nums <= 0:
@@ -91,13 +98,20 @@ class Retries:
         copy = copy_of(message, retry.topic_name, queue_id)
         copy.properties_text = _with_origin(message)
         copy.reconsume_times += 1
-        limit = _limit(group, ask.max_reconsume_times)
+        limit = self._limit(group, link, ask.max_reconsume_times)
         if message.reconsume_times >= limit or ask.delay_level < 0:
             dead = self._dead_letters(ask.group)
             return Returned(message, _in_topic(copy, dead), dead)
         level = ask.delay_level or _FIRST_LEVEL + message.reconsume_times
         copy.properties_text = put_property(copy.properties_text, DELAY, str(level))
         return Returned(message, copy, retry)
+
+    def _limit(self, group: GroupConfig, link: Link, said: int | None) -> int:
+        """How often the group may fail: who started last decides, of those that say."""
+        limit = self.clients.retries_max(group.group_name, link, said)
+        if limit is None:
+            limit = group.retry_max_times
+        return limit if limit >= 0 else _NO_LIMIT
 
     def _dead_letters(self, group: str) -> TopicConfig:
         return self.topics.own(dlq_topic(group), 1)
@@ -111,12 +125,6 @@ def _in_topic(message: NewMessage, dead_letters: TopicConfig) -> NewMessage:
     return msgspec.structs.replace(
         message, topic=dead_letters.topic_name, queue_id=0, properties_text=text
     )
-
-
-def _limit(group: GroupConfig, asked: int | None) -> int:
-    """How often the group may fail: who started last decides, if it says."""
-    limit = group.retry_max_times if asked is None else asked
-    return limit if limit >= 0 else _NO_LIMIT
 
 
 def _with_origin(message: StoredMessage) -> str:

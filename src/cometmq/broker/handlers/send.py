@@ -58,7 +58,7 @@ class Sending:
         text, waits = self.properties.of(ask.properties or "")
         message = message_of(call, ask, queue_id, text)
         if ask.topic.startswith(RETRY_PREFIX):
-            message = self.retries.limited(message, ask.max_reconsume_times)
+            message = self.retries.limited(message, call.link, ask.max_reconsume_times)
         elif _PREPARED in text and is_half(message):
             message = self._half(message)
         stored = self.intake.put(message, call.received_ms)

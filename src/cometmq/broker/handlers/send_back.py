@@ -24,7 +24,7 @@ class SendingBack:
     def send_back(self, call: Call, ask: SendBackHeader) -> Outcome:
         """CONSUMER_SEND_MSG_BACK."""
         self.checks.refuse_if_closed()
-        returned = self.retries.sent_back(ask)
+        returned = self.retries.sent_back(call.link, ask)
         if returned is None:
             return Reply()
         stored = self.intake.put(returned.copy, call.received_ms)
