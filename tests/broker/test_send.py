@@ -225,7 +225,7 @@ def test_more_sends_that_wait_than_the_lane_takes_are_refused_as_busy():
         reply = await whole.send()
         assert reply.code == ResponseCode.SYSTEM_BUSY
         assert "REJECTREQUEST" in reply.remark
-        assert "send lane" in reply.remark
+        assert "send lane, its limit, sendThreadPoolQueueCapacity=3;" in reply.remark
         whole.disk.release()
         assert [each.code for each in await asyncio.gather(*waiting)] == [0, 0, 0]
 

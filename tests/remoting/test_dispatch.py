@@ -12,7 +12,7 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import write_fields
 from cometmq.protocol.limits import FRAME_SIZE_MAX
 from cometmq.remoting.dispatch import Dispatcher, Reply, Route
-from cometmq.remoting.lanes import Lanes
+from cometmq.remoting.lanes import LaneLimit, Lanes
 from remoting.rig import (
     ECHO,
     ECHOING,
@@ -121,7 +121,7 @@ async def test_a_full_lane_answers_busy_and_recovers():
         PARK: Route(park, NoteHeader, "pull"),
         FAIL: Route(park, NoteHeader, "send"),
     } | ECHOING
-    lanes = Lanes(100, {"pull": 2})
+    lanes = Lanes(100, {"pull": LaneLimit(2, "pullsAtOnce")})
     async with serving(routes, lanes=lanes) as served, pooling() as pool:
 
         def parked(code: int) -> "asyncio.Future[Command]":
@@ -131,7 +131,7 @@ async def test_a_full_lane_answers_busy_and_recovers():
         await until(lambda: lanes.in_flight("pull") == 2)
         busy = await pool.invoke(served.address, PARK, timeout_ms=5000)
         assert busy.code == ResponseCode.SYSTEM_BUSY == 2
-        assert "pull" in str(busy.remark)
+        assert "in the pull lane, its limit, pullsAtOnce=2; try later" in str(busy.remark)
         waiting.append(parked(FAIL))  # another lane
         await until(lambda: lanes.in_flight("send") == 1)
         assert (await pool.invoke(served.address, ECHO, timeout_ms=5000)).code == 0
@@ -247,4 +247,4 @@ def test_a_full_lane_refuses_before_its_handler_is_asked():
     reply = dispatcher.answer(call())
     assert isinstance(reply, Reply)
     assert reply.code == ResponseCode.SYSTEM_BUSY
-    assert "one lane" in str(reply.remark)
+    assert "one lane, its limit; try later" in str(reply.remark)

@@ -13,7 +13,7 @@ from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.headers.base import write_fields
 from cometmq.remoting.dispatch import Reply, Route
-from cometmq.remoting.lanes import Lanes
+from cometmq.remoting.lanes import LaneLimit, Lanes
 from cometmq.remoting.promise import Promise
 from remoting.rig import ECHO, NOTE, PARK, NoteHeader, echo, on_both, raw_peer, serving, until
 
@@ -137,7 +137,7 @@ async def test_a_promise_that_outlives_its_connection():
 @on_both
 async def test_more_than_a_lane_takes_are_looked_at_one_by_one():
     joint = Joint(promises=True)
-    lanes = Lanes(10, {"send": 3})
+    lanes = Lanes(10, {"send": LaneLimit(3, "sends")})
     async with serving(joint.routes, lanes=lanes) as served, raw_peer(served.port) as peer:
         await until(lambda: served.channels)
         channel = served.channels[0]

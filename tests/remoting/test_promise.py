@@ -8,7 +8,7 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.frame import encode_frame
 from cometmq.remoting.dispatch import Reply, Route
-from cometmq.remoting.lanes import Lanes
+from cometmq.remoting.lanes import LaneLimit, Lanes
 from cometmq.remoting.promise import Promise
 from remoting.rig import (
     ECHO,
@@ -112,7 +112,7 @@ async def test_nobody_is_told_of_a_oneway_request():
 @on_asyncio
 async def test_a_full_lane_refuses_it():
     promising = Promising("few")
-    lanes = Lanes(100, {"few": 1})
+    lanes = Lanes(100, {"few": LaneLimit(1, "few")})
     async with serving(promising.routes, lanes=lanes) as served, raw_peer(served.port) as peer:
         await peer.send(requests(2))
         answer = await peer.command()

@@ -5,26 +5,37 @@ Only requests that wait are in flight: one answered in place is gone before the 
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from cometmq.errors import Refused
 from cometmq.protocol.codes import ResponseCode
 
 
-class Lanes:
-    """A count per lane, and its limit."""
+@dataclass(frozen=True, slots=True)
+class LaneLimit:
+    """How many may wait in a lane, and the setting that says so."""
 
-    def __init__(self, limit: int, limits: Mapping[str, int] | None = None) -> None:
+    count: int
+    setting: str
+
+
+class Lanes:
+    """A count per lane, and its limit: its own, or that of all others."""
+
+    def __init__(self, limit: int, limits: Mapping[str, LaneLimit] | None = None) -> None:
         self._limit = limit
-        self._limits = dict(limits or {})
+        self._limits = {lane: own.count for lane, own in (limits or {}).items()}
+        self._settings = {lane: own.setting for lane, own in (limits or {}).items()}
         self._in_flight: Counter[str] = Counter()
         self.full: set[str] = set()  # nothing more may enter; to look here costs 0.04 us
 
     def refusal(self, lane: str) -> Refused:
         """What a full lane answers, before anything is done for the request."""
-        limit = self._limits.get(lane, self._limit)
+        limit, setting = self._limits.get(lane, self._limit), self._settings.get(lane)
+        named = f"its limit, {setting}={limit}" if setting else "its limit"
         return Refused(
             ResponseCode.SYSTEM_BUSY,
-            f"[REJECTREQUEST] {limit} requests wait in the {lane} lane, its limit; try later",
+            f"[REJECTREQUEST] {limit} requests wait in the {lane} lane, {named}; try later",
         )
 
     def has_room(self, lane: str, count: int) -> bool:

@@ -27,20 +27,25 @@ from cometmq.protocol.headers.send import SendBackHeader, SendHeader, SendHeader
 from cometmq.protocol.headers.transaction import EndTransactionHeader, ResumeCheckHeader
 from cometmq.protocol.message_id import offset_id_format
 from cometmq.remoting.dispatch import Route, Routes
+from cometmq.remoting.lanes import LaneLimit
+from cometmq.settings import as_texts
+
+_LANES = {  # and the settings, under the original's names, that say how many may wait in each
+    "send": "sendThreadPoolQueueCapacity",
+    "pull": "pullThreadPoolQueueCapacity",
+    "reply": "replyThreadPoolQueueCapacity",
+    "query": "queryThreadPoolQueueCapacity",
+    "client": "clientManagerThreadPoolQueueCapacity",
+    "consumer": "consumerManagerThreadPoolQueueCapacity",
+    "heartbeat": "heartbeatThreadPoolQueueCapacity",
+    "transaction": "endTransactionPoolQueueCapacity",
+}
 
 
-def lane_limits(config: BrokerConfig) -> dict[str, int]:
-    """How many requests of each lane may wait; the settings' names are the original's."""
-    return {
-        "send": config.send_thread_pool_queue_capacity,
-        "pull": config.pull_thread_pool_queue_capacity,
-        "reply": config.reply_thread_pool_queue_capacity,
-        "query": config.query_thread_pool_queue_capacity,
-        "client": config.client_manager_thread_pool_queue_capacity,
-        "consumer": config.consumer_manager_thread_pool_queue_capacity,
-        "heartbeat": config.heartbeat_thread_pool_queue_capacity,
-        "transaction": config.end_transaction_pool_queue_capacity,
-    }
+def lane_limits(config: BrokerConfig) -> dict[str, LaneLimit]:
+    """How many requests of each lane may wait."""
+    texts = as_texts(config)
+    return {lane: LaneLimit(int(texts[name]), name) for lane, name in _LANES.items()}
 
 
 def build_routes(p: Parts) -> Routes:
