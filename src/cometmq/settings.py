@@ -58,7 +58,7 @@ MEANINGLESS = frozenset(
         "haListenPort", "haSendHeartbeatInterval", "haHousekeepingInterval",
         "haTransferBatchSize", "haMasterAddress", "haSlaveFallbehindMax", "slaveTimeout",
         "offsetCheckInSlave", "debugLockEnable", "duplicationEnable", "diskFallRecorded",
-        "osPageCacheBusyTimeOutMills", "transientStorePoolEnable", "transientStorePoolSize",
+        "transientStorePoolEnable", "transientStorePoolSize",
         "fastFailIfNoBufferInStorePool", "enableDLegerCommitLog", "dLegerGroup", "dLegerPeers",
         "dLegerSelfId", "preferredLeaderId", "isEnableBatchPush", "enableScheduleMessageStats",
         "enableLmq", "enableMultiDispatch", "maxLmqConsumeQueueNum", "enableScheduleAsyncDeliver",

@@ -21,6 +21,7 @@ from cometmq.broker.identity import identity_of
 from cometmq.broker.intake import Intake
 from cometmq.broker.notices import Notices
 from cometmq.broker.offsets import OffsetTable
+from cometmq.broker.page_cache import PageCache
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.store_facts import StoreFacts
 from cometmq.broker.topics import TopicTable
@@ -114,6 +115,7 @@ class Desk:
         )
         self.checks = Checks(self.topics, self.groups, settings, self.identity)
         self.lanes = Lanes(10)
+        self.page_cache = PageCache()
         self.link = FakeLink()
         files = StoreFiles.of(settings.now(StoreConfig))
         self.facts = StoreFacts(store, files, disk)

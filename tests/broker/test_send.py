@@ -8,7 +8,7 @@ import pytest
 from batch_entries import BatchEntry, pack_batch
 from broker.whole import at_broker, open_whole, send_header
 from cometmq.broker.config import BrokerRole
-from cometmq.protocol.bodies.tables import TopicConfigTable
+from cometmq.protocol.bodies.tables import KvTable, TopicConfigTable
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fastjson import loads
@@ -19,7 +19,7 @@ from cometmq.protocol.headers.send import SendHeader
 from cometmq.protocol.message_id import OffsetId
 from cometmq.protocol.names import CLOSED_TOPICS, HALF_TOPIC
 from cometmq.protocol.properties import encode_properties
-from cometmq.remoting.dispatch import Reply
+from cometmq.remoting.dispatch import Call, Reply
 from cometmq.store.config import FlushDiskType
 from remoting.rig import raw_peer
 from store.rig import read_all
@@ -213,6 +213,66 @@ def test_a_send_that_waited_too_long_is_refused_as_busy_with_the_limit_s_name():
         assert (await whole.ask(code, **late, received_ms=now_ms - 201)).code == 0
 
     at_broker(story)
+
+
+def test_after_a_write_that_took_too_long_sends_are_refused_as_busy():
+    async def story(whole):
+        whole.make_topic()
+        put = whole.store.put
+
+        def slowly(message, now_ms):
+            stored = put(message, now_ms)
+            whole.clock.skip(took_ms)
+            return stored
+
+        for took_ms, busy in ((1_000, False), (1_001, True)):
+            whole.store.put = slowly
+            assert (await whole.send()).code == 0  # it is stored all the same
+            whole.store.put = put
+            info = await whole.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+            assert loads(info.body, KvTable).table["pageCacheLockTimeMills"] == str(took_ms)
+            reply = await whole.send()
+            assert (reply.code == ResponseCode.SYSTEM_BUSY) == busy
+        assert reply.remark.startswith(
+            "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: 0ms"
+        )
+        assert "took 1001ms" in reply.remark
+        assert "osPageCacheBusyTimeOutMills=1000" in reply.remark
+        await whole.settings.update(b"brokerFastFailureEnable=false")
+        assert (await whole.send()).code == 0
+        await whole.settings.update(b"brokerFastFailureEnable=true")
+        await whole.clock.advance(100)
+        assert (await whole.send()).code == 0
+
+    at_broker(story)
+
+
+@pytest.mark.parametrize("store_settings", [{}, SYNC])
+def test_sends_of_one_read_are_refused_after_one_write_that_took_too_long(store_settings):
+    async def story(whole):
+        whole.make_topic()
+        await whole.topics.file.save()
+        await whole.send()
+        room = whole.routes[RequestCode.SEND_MESSAGE_V2]
+        put = whole.store.put_together
+
+        def send_three():
+            calls = [Call(Command(code=310, body=b"x"), whole.link, whole.clock.wall_ms())] * 3
+            return room.jointly(calls, [send_header()] * 3)
+
+        def slowly(messages, now_ms):
+            whole.clock.skip(1_001)
+            return put(messages, now_ms)
+
+        whole.store.put_together = slowly
+        assert send_three() is not None
+        assert send_three() is None  # they are left to `send`
+        reply = await whole.send()
+        assert reply.code == ResponseCode.SYSTEM_BUSY
+        assert "PCBUSY_CLEAN_QUEUE" in reply.remark
+        assert whole.store.bounds("T", 0) == (0, 4)
+
+    at_broker(story, store_settings=store_settings)
 
 
 def test_more_sends_that_wait_than_the_lane_takes_are_refused_as_busy():

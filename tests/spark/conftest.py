@@ -12,6 +12,7 @@ from spark.sender import Sender
 CONF = {
     "enablePropertyFilter": "true",
     "waitTimeMillsInSendQueue": 10_000,
+    "osPageCacheBusyTimeOutMills": 10_000,
     "flushIntervalConsumeQueue": 100,
     "mappedFileSizeCommitLog": 4 << 20,
     "messageDelayLevel": "2s 1s 30s 5m",

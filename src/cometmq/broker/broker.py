@@ -21,6 +21,7 @@ from cometmq.broker.identity import Identity, identity_of
 from cometmq.broker.intake import Intake
 from cometmq.broker.notices import Notices
 from cometmq.broker.offsets import OffsetTable
+from cometmq.broker.page_cache import PageCache
 from cometmq.broker.parts import Parts
 from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.registration import Registration
@@ -211,6 +212,7 @@ class Broker:
             stats=stats,
             facts=StoreFacts(store, StoreFiles.of(self._store_config), disk),
             lanes=Lanes(self._config.limits.lane_max, lane_limits(self._config)),
+            page_cache=PageCache(),
             started_ms=clock.wall_ms(),
         )
 

@@ -113,6 +113,9 @@ class BrokerConfig(ServerConfig, kw_only=True, rename=camel(**_NAMES)):
         bool, Meta(description="requests that waited too long are refused as busy")
     ] = True
     wait_time_mills_in_send_queue: Ms = 200
+    os_page_cache_busy_time_out_mills: Annotated[
+        Ms, Meta(description="if the last message took longer to be written, sends are refused")
+    ] = 1_000
     send_thread_pool_queue_capacity: Annotated[Count, Meta(description="sends in flight")] = 10_000
     pull_thread_pool_queue_capacity: Annotated[Count, Meta(description="pulls in flight")] = 100_000
     reply_thread_pool_queue_capacity: Count = 10_000
@@ -231,6 +234,7 @@ CHANGEABLE = frozenset(
         "maxMessageSize",
         "maxMsgsNumBatch",
         "notifyConsumerIdsChangedEnable",
+        "osPageCacheBusyTimeOutMills",
         "regionId",
         "rejectTransactionMessage",
         "shortPollingTimeMills",

@@ -11,6 +11,7 @@ from cometmq.broker.identity import Identity
 from cometmq.broker.intake import Intake
 from cometmq.broker.notices import Notices
 from cometmq.broker.offsets import OffsetTable
+from cometmq.broker.page_cache import PageCache
 from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.registration import Registration
 from cometmq.broker.retry import Retries
@@ -50,4 +51,5 @@ class Parts:
     stats: BrokerStats
     facts: StoreFacts
     lanes: Lanes
+    page_cache: PageCache
     started_ms: int

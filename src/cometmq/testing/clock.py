@@ -56,6 +56,10 @@ class ManualClock:
         """Set the wall clock forward or back, as an administrator or NTP would."""
         self._wall_shift_ms += by_ms
 
+    def skip(self, by_ms: int) -> None:
+        """Let time pass in which nothing can run: what is due comes late, at the next `advance`."""
+        self._monotonic_ms += by_ms
+
     async def advance(self, by_ms: int) -> None:
         """Let time pass; every timer on the way fires in its turn, and what it wakes runs."""
         end_ms = self._monotonic_ms + by_ms

@@ -97,7 +97,14 @@ def message_routes(p: Parts, checks: Checks) -> dict[int, Route]:
 def runtime_routes(p: Parts, facts: StoreFacts, lanes: Lanes, started_ms: int) -> dict[int, Route]:
     """The broker about itself."""
     room = RuntimeRoom(
-        p.settings, p.clients, p.stats, facts, lanes, lambda: p.schedule.progress, started_ms
+        p.settings,
+        p.clients,
+        p.stats,
+        facts,
+        p.page_cache,
+        lanes,
+        lambda: p.schedule.progress,
+        started_ms,
     )
     code = RequestCode
     return {

@@ -67,7 +67,7 @@ def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
     answers = SafeAnswers(p.topics, p.intake)
     sending = Sending(
         checks, p.topics, p.intake, answers, p.retries, p.stats, p.settings, p.identity, p.clock,
-        StoredProperties(p.identity.cluster), offset_id_format(p.identity.host),
+        StoredProperties(p.identity.cluster), offset_id_format(p.identity.host), p.page_cache,
     )  # fmt: skip
     back = SendingBack(checks, p.retries, p.intake, answers, p.stats)
     ends = TransactionRoom(p.transactions, answers)

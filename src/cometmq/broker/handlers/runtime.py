@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from cometmq.broker.clients import Clients
 from cometmq.broker.config import BrokerConfig
+from cometmq.broker.page_cache import PageCache
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.store_facts import StoreFacts
 from cometmq.errors import Refused
@@ -21,13 +22,12 @@ from cometmq.settings import as_properties
 
 _NAMES_SHOWN_MAX = 100
 _NO_POOL = 2**31 - 1  # what is left of a buffer pool that there is not
-# Nothing here waits for a thread, a lock of the page cache, or a dispatcher behind the log; and a
-# pull that waits for a message is no load.
+# Nothing here waits for a thread, or for a dispatcher behind the log; and a pull that waits for a
+# message is no load.
 _ALWAYS_ZERO = (
     "dispatchBehindBytes",
     "dispatchMaxBuffer",
     "getMessageEntireTimeMax",
-    "pageCacheLockTimeMills",
     "pullThreadPoolQueueHeadWaitTimeMills",
     "pullThreadPoolQueueSize",
     "queryThreadPoolQueueHeadWaitTimeMills",
@@ -43,6 +43,7 @@ class RuntimeRoom:
     clients: Clients
     stats: BrokerStats
     facts: StoreFacts
+    page_cache: PageCache
     lanes: Lanes
     delays: Callable[[], Mapping[int, tuple[int, int]]]
     started_ms: int
@@ -81,6 +82,7 @@ class RuntimeRoom:
                 self.settings.now(BrokerConfig).start_accept_send_request_time_stamp
             ),
             "remainTransientStoreBufferNumbs": str(_NO_POOL),
+            "pageCacheLockTimeMills": str(self.page_cache.took_ms),
             **dict.fromkeys(_ALWAYS_ZERO, "0"),
             **self._counted(),
             **self._stored(),

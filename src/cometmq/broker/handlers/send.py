@@ -9,6 +9,7 @@ from cometmq.broker.config import BrokerConfig
 from cometmq.broker.handlers.checks import Checks, with_queue
 from cometmq.broker.identity import Identity
 from cometmq.broker.intake import Intake
+from cometmq.broker.page_cache import PageCache
 from cometmq.broker.retry import Retries
 from cometmq.broker.safe_answers import SafeAnswers
 from cometmq.broker.stats import BrokerStats
@@ -30,6 +31,7 @@ from cometmq.store.found import Stored, StoredMessages
 from cometmq.store.new_message import NewMessage, NewMessages
 
 _SUCCESS = ResponseCode.SUCCESS.value
+_PAGE_CACHE = "osPageCacheBusyTimeOutMills"
 _PREPARED = TRANSACTION_PREPARED + NAME_VALUE_SEPARATOR
 
 
@@ -48,10 +50,11 @@ class Sending:
     clock: Clock
     properties: StoredProperties
     ids: str  # the format of message ids here
+    page_cache: PageCache
 
     def send(self, call: Call, ask: SendHeader) -> Outcome:
         """SEND_MESSAGE and SEND_MESSAGE_V2."""
-        self._in_time(call)
+        began_ms = self._in_time(call)
         known = self.checks.open_to_sends(ask.topic, ask.queue_id, call.received_ms)
         topic = known or self._new_topic(ask)
         queue_id = ask.queue_id if ask.queue_id >= 0 else _any_queue(topic)
@@ -68,7 +71,7 @@ class Sending:
             self.topics.ensure(message.topic, 1)
         self.stats.put(ask.topic, queue_id, 1, stored.size)
         ids = self.ids % stored.physical_offset
-        return self._answer(call, ids, queue_id, stored, stored, waits)
+        return self._answer(call, began_ms, ids, queue_id, stored, stored, waits)
 
     def send_jointly(self, calls: Sequence[Call], asks: Sequence[SendHeader]) -> JointOutcome:
         """As `send` of each, which share their connection; what is unusual is left to that.
@@ -79,7 +82,7 @@ class Sending:
         if not at_once and not self.topics.file.is_saved:
             return None
         try:
-            self._in_time(calls[0])
+            began_ms = self._in_time(calls[0])
             for topic, queue_id in {(ask.topic, ask.queue_id) for ask in asks}:
                 known = self.checks.open_to_sends(topic, queue_id, received_ms)
                 if known is None or queue_id < 0 or topic.startswith(RETRY_PREFIX):
@@ -94,11 +97,11 @@ class Sending:
         if stored is None:
             return None
         self.stats.put_each(messages, stored)
-        return self._answer_jointly(received_ms, messages, stored, at_once)
+        return self._answer_jointly(received_ms, began_ms, messages, stored, at_once)
 
     def send_batch(self, call: Call, ask: SendHeader) -> Outcome:
         """SEND_BATCH_MESSAGE."""
-        self._in_time(call)
+        began_ms = self._in_time(call)
         if ask.topic.startswith(RETRY_PREFIX):
             raise Refused(
                 ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group"
@@ -112,7 +115,7 @@ class Sending:
             self.topics.keep(topic)
         self.stats.put(ask.topic, queue_id, len(stored), sum(stored.sizes))
         ids = ",".join([self.ids % offset for offset in stored.physical_offsets])
-        return self._answer(call, ids, queue_id, stored[0], stored[-1], waits)
+        return self._answer(call, began_ms, ids, queue_id, stored[0], stored[-1], waits)
 
     def _batch(self, call: Call, ask: SendHeader, queue_id: int) -> NewMessages:
         try:
@@ -135,17 +138,23 @@ class Sending:
             prepared_offsets=[0] * count,
         )
 
-    def _in_time(self, call: Call) -> None:
-        """Refuse what waited too long: its producer has given it up, and others wait behind it."""
+    def _in_time(self, call: Call) -> int:
+        """What time it is. What waited too long is refused: its producer has given it up."""
         config = self.settings.now(BrokerConfig)
-        waited_ms = self.clock.wall_ms() - call.received_ms
-        if waited_ms > config.wait_time_mills_in_send_queue and config.broker_fast_failure_enable:
-            raise Refused(
-                ResponseCode.SYSTEM_BUSY,
-                f"[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in "
-                f"queue: {waited_ms}ms, the limit is waitTimeMillsInSendQueue="
-                f"{config.wait_time_mills_in_send_queue}",
-            )
+        now_ms = self.clock.wall_ms()
+        waited_ms = now_ms - call.received_ms
+        limit_ms, cache = config.wait_time_mills_in_send_queue, self.page_cache
+        if (
+            waited_ms > limit_ms or now_ms < cache.busy_until_ms
+        ) and config.broker_fast_failure_enable:
+            busy = f"broker busy, start flow control for a while, period in queue: {waited_ms}ms"
+            if waited_ms > limit_ms:
+                limit = f"the limit is waitTimeMillsInSendQueue={limit_ms}"
+                raise Refused(ResponseCode.SYSTEM_BUSY, f"[TIMEOUT_CLEAN_QUEUE]{busy}, {limit}")
+            limit = f"the limit is {_PAGE_CACHE}={config.os_page_cache_busy_time_out_mills}"
+            took = f"the last message took {cache.took_ms}ms to be written"
+            raise Refused(ResponseCode.SYSTEM_BUSY, f"[PCBUSY_CLEAN_QUEUE]{busy}, {took}, {limit}")
+        return now_ms
 
     def _new_topic(self, ask: SendHeader) -> TopicConfig:
         """One that is not there, as it will be made once the message is stored."""
@@ -167,9 +176,11 @@ class Sending:
         return half_of(message)
 
     def _answer(
-        self, call: Call, ids: str, queue_id: int, first: Stored, last: Stored, waits: bool
-    ) -> Outcome:
-        config = self.settings.now(BrokerConfig)
+        self, call: Call, began_ms: int, ids: str, queue_id: int, first: Stored, last: Stored,
+        waits: bool,
+    ) -> Outcome:  # fmt: skip
+        config, now_ms = self.settings.now(BrokerConfig), self.clock.wall_ms()
+        self.page_cache.wrote(began_ms, now_ms, config.os_page_cache_busy_time_out_mills)
         header = TracedReplyHeader(
             msg_id=ids,
             queue_id=queue_id,
@@ -178,7 +189,7 @@ class Sending:
             trace_on=config.trace_on,
         )
         if not waits or self.answers.are_at_once:
-            self._took(call.received_ms)
+            self.stats.put_took(now_ms - call.received_ms)
             return Reply(_SUCCESS, header)
         if not self.topics.file.is_saved:
             return self._later(call, last, header)
@@ -187,15 +198,17 @@ class Sending:
         return promise
 
     def _answer_jointly(
-        self, received_ms: int, messages: NewMessages, stored: StoredMessages, at_once: bool
-    ) -> JointOutcome:
-        config = self.settings.now(BrokerConfig)
+        self, received_ms: int, began_ms: int, messages: NewMessages, stored: StoredMessages,
+        at_once: bool,
+    ) -> JointOutcome:  # fmt: skip
+        config, now_ms = self.settings.now(BrokerConfig), self.clock.wall_ms()
+        self.page_cache.wrote(began_ms, now_ms, config.os_page_cache_busy_time_out_mills)
         fields = send_replies(
             self.ids, config.region_id, config.trace_on, stored.physical_offsets,
             messages.queue_ids, stored.queue_offsets,
         )  # fmt: skip
         if at_once:
-            self._took(received_ms, len(fields))
+            self.stats.put_took(now_ms - received_ms, len(fields))
             return Replies(_SUCCESS, fields)
         promise: Promise[Jointly] = Promise()
         self.intake.confirm(stored[-1], partial(self._keep_all, promise, received_ms, fields))
