@@ -17,7 +17,7 @@ from msgspec.inspect import EnumType, IntType, Metadata, Type, UnionType, type_i
 
 from cometmq.admin import commands
 from cometmq.broker import config as broker
-from cometmq.broker.handlers import filtersrv
+from cometmq.broker.handlers import acl, filtersrv
 from cometmq.broker.handlers.routes import build_routes as broker_routes
 from cometmq.broker.identity import identity_of
 from cometmq.namesrv import config as namesrv
@@ -42,13 +42,6 @@ _ELSEWHERE = {
         _CODE.GET_CONSUMER_STATUS_FROM_CLIENT,
         _CODE.PUSH_REPLY_MESSAGE_TO_CLIENT,
     },
-    "They come with access control": {
-        _CODE.UPDATE_AND_CREATE_ACL_CONFIG,
-        _CODE.DELETE_ACL_CONFIG,
-        _CODE.GET_BROKER_CLUSTER_ACL_INFO,
-        _CODE.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
-        _CODE.GET_BROKER_CLUSTER_ACL_CONFIG,
-    },
     "Nobody answers them in 4.9 either": {
         _CODE.QUERY_BROKER_OFFSET,
         _CODE.GET_TOPIC_CONFIG_LIST,
@@ -61,6 +54,12 @@ _ELSEWHERE = {
         _CODE.ADJUST_CONSUMER_THREAD_POOL,
         _CODE.WHO_CONSUME_THE_MESSAGE,
     },
+}
+
+# What a server says to codes that it only knows.
+_DECLINED = {
+    acl.decline: "this version has no access control",
+    filtersrv.decline: "there are no filter classes",
 }
 
 # What a setting is when nobody sets it, where the machine decides.
@@ -96,13 +95,13 @@ def compat() -> str:
             "changes nothing (`tests/broker/test_every_code.py`).",
             *(line for name, routes in servers.items() for line in _answers(name, routes)),
             *_not_answered(set().union(*servers.values())),
-            *_admin_commands(has_accounts=_CODE.DELETE_ACL_CONFIG in servers["a broker"]),
+            *_admin_commands(servers["a broker"][_CODE.DELETE_ACL_CONFIG]),
             "",
         ]
     )
 
 
-def _admin_commands(has_accounts: bool) -> Iterator[str]:
+def _admin_commands(of_accounts: Route) -> Iterator[str]:
     own = [each for each in commands.ALL if each.is_ours]
     yield from (
         "",
@@ -114,7 +113,7 @@ def _admin_commands(has_accounts: bool) -> Iterator[str]:
         "`-o json`, `yaml` or `csv`; those that change something take `--dry-run`, and answer with",
         "a table of where, what and `success` or why not.",
     )
-    if not has_accounts:
+    if of_accounts.handler is acl.decline:
         yield "A broker of ours refuses the `acl` commands: it has no access control yet."
     yield from ("", "| RocketMQ's | plain form | dry run | what differs |", "|---|---|:-:|---|")
     for each in commands.ALL:
@@ -132,8 +131,9 @@ def _answers(name: str, routes: Routes) -> Iterator[str]:
 
 
 def _remark(route: Route) -> str:
-    if route.handler is filtersrv.decline:
-        return " (declined: there are no filter classes)"
+    why = _DECLINED.get(route.handler)
+    if why is not None:
+        return f" (declined: {why})"
     return "" if route.vip_port else " (first port only)"
 
 

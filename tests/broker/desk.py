@@ -132,6 +132,7 @@ class Desk:
             | admin_routes.consumer_routes(self, self.checks, self.facts)
             | admin_routes.message_routes(self, self.checks)
             | admin_routes.runtime_routes(self, self.facts, self.lanes, self.clock.wall_ms())
+            | admin_routes.declined_routes()
             | {RequestCode.HEART_BEAT: Route(clients.heartbeat, NoHeader, "heartbeat")}
         )
 

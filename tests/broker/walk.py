@@ -157,6 +157,13 @@ def good_requests(half_place, half_offset, given_up_id, message_id):
             {"topic": "T", "queueId": "0", "index": "0", "count": "10", "consumerGroup": "G"},
             b"",
         ),
+        code.UPDATE_AND_CREATE_ACL_CONFIG: (
+            {"accessKey": "RocketMQ", "secretKey": "12345678", "admin": "false"}, b"",
+        ),
+        code.DELETE_ACL_CONFIG: ({"accessKey": "RocketMQ"}, b""),
+        code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: (
+            {"globalWhiteAddrs": "10.0.0.*", "aclFileFullPath": "plain_acl.yml"}, b"",
+        ),
         code.REGISTER_FILTER_SERVER: ({"filterServerAddr": "127.0.0.1:1"}, b""),
         code.REGISTER_MESSAGE_FILTER_CLASS: (
             {"consumerGroup": "G", "topic": "T", "className": "C", "classCRC": "0"},

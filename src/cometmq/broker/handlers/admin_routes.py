@@ -1,6 +1,6 @@
 """The rows of the table that administrators, consoles and slaves ask for."""
 
-from cometmq.broker.handlers import filtersrv
+from cometmq.broker.handlers import acl, filtersrv
 from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.handlers.consumer import ConsumerRoom
 from cometmq.broker.handlers.group import GroupRoom
@@ -13,6 +13,7 @@ from cometmq.broker.handlers.topic import TopicRoom
 from cometmq.broker.parts import Parts
 from cometmq.broker.store_facts import StoreFacts
 from cometmq.protocol.codes import RequestCode
+from cometmq.protocol.headers import acl as accounts
 from cometmq.protocol.headers import consumer as consumers
 from cometmq.protocol.headers import filtersrv as filter_servers
 from cometmq.protocol.headers import query as queries
@@ -112,6 +113,18 @@ def runtime_routes(p: Parts, facts: StoreFacts, lanes: Lanes, started_ms: int) -
         code.GET_BROKER_CONFIG: Route(room.config, NoHeader),
         code.GET_BROKER_RUNTIME_INFO: Route(room.info, NoHeader),
         code.VIEW_BROKER_STATS_DATA: Route(room.view_stats, queries.ViewStatsHeader),
+    }
+
+
+def declined_routes() -> dict[int, Route]:
+    """What is known, and not to be had."""
+    code = RequestCode
+    return {
+        code.UPDATE_AND_CREATE_ACL_CONFIG: Route(acl.decline, accounts.CreateAccountHeader),
+        code.DELETE_ACL_CONFIG: Route(acl.decline, accounts.DeleteAccountHeader),
+        code.GET_BROKER_CLUSTER_ACL_INFO: Route(acl.decline, NoHeader),
+        code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: Route(acl.decline, accounts.WhiteAddressesHeader),
+        code.GET_BROKER_CLUSTER_ACL_CONFIG: Route(acl.decline, NoHeader),
         code.REGISTER_FILTER_SERVER: Route(
             filtersrv.decline, filter_servers.RegisterFilterServerHeader
         ),

@@ -3,6 +3,7 @@
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.handlers.admin_routes import (
     consumer_routes,
+    declined_routes,
     message_routes,
     runtime_routes,
     topic_routes,
@@ -60,6 +61,7 @@ def build_routes(p: Parts) -> Routes:
         **consumer_routes(p, checks, p.facts),
         **message_routes(p, checks),
         **runtime_routes(p, p.facts, p.lanes, p.started_ms),
+        **declined_routes(),
     }
 
 
