@@ -32,6 +32,7 @@ class Told:
     def __init__(self):
         self.requests, self.topics, self.header = [], {}, None
         self.knows, self.fails = DataVersion(), False
+        self.ordered = b""
         self.answers = asyncio.Event()
         self.answers.set()
         code = RequestCode
@@ -49,7 +50,7 @@ class Told:
         body = decode_register(call.command.body, compressed=ask.compressed)
         self.topics = body.topics.topic_config_table
         self.knows, self.header = body.topics.data_version, ask
-        return Reply(header=headers.RegisterBrokerReplyHeader())
+        return Reply(header=headers.RegisterBrokerReplyHeader(), body=self.ordered)
 
     def leave(self, call, ask):
         self.requests.append("leave")
@@ -244,6 +245,99 @@ def test_our_own_name_server_gives_its_routes_while_it_runs(tmp_path):
                 assert found.broker_datas[0].broker_addrs[0] == whole.identity.address
                 assert found.queue_datas[0].write_queue_nums == 4
             assert (await route("Auto")).code == ResponseCode.TOPIC_NOT_EXIST
+
+    run(story)
+
+
+ORDER = "ORDER_TOPIC_CONFIG"
+
+
+def test_topics_have_an_order_if_the_name_server_says_so(tmp_path):
+    config = NamesrvConfig(
+        kv_config_path=str(tmp_path / "kv.json"), config_store_path=str(tmp_path / "ns"),
+        bind_address="127.0.0.1", listen_port=0,
+    )  # fmt: skip
+
+    async def story():
+        async with NameServer(config) as server, pooling() as pool:
+            address = f"127.0.0.1:{server.port}"
+
+            async def tell(code, header):
+                assert (await pool.invoke(address, code, header, timeout_ms=5_000)).code == 0
+
+            async with open_whole(namesrv_addr=address) as whole:
+
+                def ordered():
+                    return {name for name in whole.topics.names() if whole.topics.get(name).order}
+
+                whole.make_topic("A")
+                whole.make_topic("B", order=True)
+                await whole.registration.exchange(forced=True)
+                assert ordered() == {"B"}, "nobody gave a topic an order there: ours stays"
+                for name in ("A", "unknown"):
+                    header = headers.PutKvHeader(namespace=ORDER, key=name, value="broker-a:4")
+                    await tell(RequestCode.PUT_KV_CONFIG, header)
+                await whole.clock.advance(30_000)
+                await until(lambda: ordered() == {"A"}, "its period is over")
+                assert whole.topics.get("A").write_queue_nums == 2
+                for name in ("A", "unknown"):
+                    header = headers.KvHeader(namespace=ORDER, key=name)
+                    await tell(RequestCode.DELETE_KV_CONFIG, header)
+                await whole.clock.advance(30_000)
+                await until(lambda: not ordered(), "its period is over")
+
+    run(story)
+
+
+def test_an_order_is_not_taken_from_the_answer_to_a_change():
+    """It may be the topic that is to have the order, before its name server was told so."""
+
+    async def story():
+        async with telling() as both:
+            both.told.ordered = b'{"table":{}}'
+            both.whole.make_topic("T", order=True)
+            await both.told.count(2)
+            await both.whole.broker.create_topic(TopicConfig(topic_name="U", order=True))
+            assert both.whole.topics.get("T").order
+            assert both.told.topics["U"].order
+            await both.whole.registration.exchange(forced=True)
+            assert not both.whole.topics.get("T").order
+            await until(lambda: not both.told.topics["T"].order, "they are told")
+
+    run(story)
+
+
+def test_an_order_that_cannot_be_read_changes_nothing(caplog):
+    async def story():
+        async with telling() as both:
+            both.whole.make_topic("T", order=True)
+            await both.told.count(2)
+            for garbage in (b"garbage", b"[]", b'{"table":7}'):
+                both.told.ordered = garbage
+                caplog.clear()
+                await both.whole.registration.exchange(forced=True)
+                assert "which topics have an order is not known" in caplog.text
+            assert both.whole.topics.get("T").order
+
+    run(story)
+
+
+def test_the_first_name_server_that_knows_says_which_topics_have_an_order():
+    async def story():
+        new, first, second = Told(), Told(), Told()  # nothing was ever written down at the new one
+        first.ordered, second.ordered = b'{"table":{"A":"b:1"}}', b'{"table":{"B":"b:1"}}'
+        async with (
+            serving(new.routes) as newest,
+            serving(first.routes) as one,
+            serving(second.routes) as other,
+        ):
+            nobody = f"127.0.0.1:{free_port()}"
+            addresses = ";".join((nobody, newest.address, one.address, other.address))
+            async with open_whole(namesrv_addr=addresses) as whole:
+                whole.make_topic("A")
+                whole.make_topic("B")
+                await whole.registration.exchange(forced=True)
+                assert (whole.topics.get("A").order, whole.topics.get("B").order) == (True, False)
 
     run(story)
 

@@ -1,7 +1,8 @@
-"""Tells the name servers what this broker serves."""
+"""Tells the name servers what this broker serves, and learns from them which topics are ordered."""
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 import msgspec
 
@@ -9,13 +10,13 @@ from cometmq.background import Background
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.identity import Identity
 from cometmq.broker.topics import READ_WRITE, TopicTable
-from cometmq.errors import PeerError, WorldError
+from cometmq.errors import Malformed, PeerError, WorldError
 from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.register import RegisterBroker, encode_register
-from cometmq.protocol.bodies.tables import TopicConfigTable
+from cometmq.protocol.bodies.tables import KvTable, TopicConfigTable
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import dumps
+from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.headers import namesrv as headers
 from cometmq.protocol.headers.base import Header, read_header
 from cometmq.protocol.message import body_crc
@@ -51,8 +52,8 @@ class Registration:
     async def start(self) -> None:
         """Register now, and go on."""
         self._topics.on_change(self.soon)
-        await self.register(forced=True)
-        self._background.every(self._period_ms, self.register, "registration")
+        await self.exchange(forced=True)
+        self._background.every(self._period_ms, self.exchange, "registration")
 
     def soon(self) -> None:
         """Something changed: all name servers are told, once for all that changes meanwhile."""
@@ -67,12 +68,19 @@ class Registration:
         if self._telling:
             await asyncio.wait(self._telling.values(), timeout=_SETTLED_MS_MAX / 1000)
 
-    async def register(self, forced: bool = False) -> None:
+    async def register(self, forced: bool = False) -> list[Command | None]:
         """Tell every name server; those that know this version already need not hear it again."""
         if self._has_left:
-            return
+            return []
         forced = forced or self._settings.now(BrokerConfig).force_register
-        await asyncio.gather(*(self._register_with(each, forced) for each in self._servers))
+        return await asyncio.gather(*(self._register_with(each, forced) for each in self._servers))
+
+    async def exchange(self, forced: bool = False) -> None:
+        """The same, and learn from them which topics have an order.
+
+        Not whenever they are told of a change: that may be a topic which is about to have one.
+        """
+        self._take_order(await self.register(forced))
 
     async def leave(self) -> None:
         """Tell every name server that this broker stops."""
@@ -97,13 +105,24 @@ class Registration:
         finally:
             del self._telling[server]
 
-    async def _register_with(self, server: str, forced: bool) -> None:
+    def _take_order(self, answers: Sequence[Command | None]) -> None:
+        """As the first says that answered and has it written down."""
+        body = next((answer.body for answer in answers if answer and answer.body), b"")
+        if not body:  # nobody ever gave a topic an order
+            return
+        try:
+            self._topics.put_in_order(loads(body, KvTable).table.keys())
+        except Malformed as error:
+            log.warning("which topics have an order is not known: %s", error)
+
+    async def _register_with(self, server: str, forced: bool) -> Command | None:
+        """Its answer; None if there is none, or it was not told."""
         config = self._settings.now(BrokerConfig)
         patience_ms = config.register_broker_timeout_mills
         if not forced and not await self._is_news(server, patience_ms):
-            return
+            return None
         if self._has_left:  # while it was asked
-            return
+            return None
         body = encode_register(
             RegisterBroker(filter_server_list=[], topics=self._served()),
             compressed=config.compressed_register,
@@ -117,7 +136,7 @@ class Registration:
             compressed=config.compressed_register,
             body_crc32=body_crc(body),
         )
-        await self._asked(server, RequestCode.REGISTER_BROKER, header, body, patience_ms)
+        return await self._asked(server, RequestCode.REGISTER_BROKER, header, body, patience_ms)
 
     def _served(self) -> TopicConfigTable:
         """The topics; what the broker forbids, it forbids for each of them."""

@@ -1,5 +1,6 @@
 """The topics of a broker: their queues and permissions, and the version of the table."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -67,6 +68,12 @@ class TopicTable(VersionedTable[TopicConfig]):
 
     def _check(self, name: str) -> str:
         return check_topic(name)
+
+    def put_in_order(self, names: Collection[str]) -> None:
+        """These topics keep an order over all brokers, and no others do."""
+        for name, topic in list(self._entries.items()):
+            if topic.order != (name in names):
+                self.put(msgspec.structs.replace(topic, order=not topic.order))
 
     def like(self, pattern_name: str, name: str, queue_count: int) -> TopicConfig | None:
         """A topic after the pattern that its producer names, if that may be inherited.
