@@ -60,7 +60,7 @@ MEANINGLESS = frozenset(
         "offsetCheckInSlave", "debugLockEnable", "duplicationEnable", "diskFallRecorded",
         "transientStorePoolEnable", "transientStorePoolSize",
         "fastFailIfNoBufferInStorePool", "enableDLegerCommitLog", "dLegerGroup", "dLegerPeers",
-        "dLegerSelfId", "preferredLeaderId", "isEnableBatchPush", "enableScheduleMessageStats",
+        "dLegerSelfId", "preferredLeaderId", "isEnableBatchPush",
         "enableLmq", "enableMultiDispatch", "maxLmqConsumeQueueNum", "enableScheduleAsyncDeliver",
         "scheduleAsyncDeliverMaxPendingLimit", "scheduleAsyncDeliverMaxResendNum2Blocked",
         # Nothing waits in a queue but sends; and the bloom filter knows its own size, as there.

@@ -4,6 +4,7 @@ import asyncio
 
 from cometmq.broker.rates import Items
 from cometmq.broker.stats import SAMPLE_MS, BrokerStats
+from cometmq.store.found import Found, GetStatus
 from cometmq.testing.clock import ManualClock
 
 HOUR_MS = 3_600_000
@@ -39,6 +40,13 @@ class Watch:
         return None if found is None else found.stats_minute.sum
 
 
+def found(count, *records):
+    return Found(
+        status=GetStatus.FOUND, next_offset=0, min_offset=0, max_offset=0, count=count,
+        views=tuple(map(memoryview, records)),
+    )  # fmt: skip
+
+
 def test_each_name_has_its_key():
     watch = Watch()
     watch.stats.put("T", 0, 1, 100)
@@ -49,6 +57,9 @@ def test_each_name_has_its_key():
     watch.stats.got("H", "T", 0, 1, 50)
     watch.stats.sent_back("G", "T")
     watch.stats.sent_back("G", "T")
+    for queue_id, count in ((0, 1), (1, 2), (1, 2)):
+        watch.stats.got_from_disk("G", "T", queue_id, found(count, b"four", b"and five"))
+    watch.stats.got_from_disk("H", "T", 0, found(1, b"x"))
     assert {
         (name, key): watch.shown(name, key)
         for name, key in (
@@ -57,6 +68,8 @@ def test_each_name_has_its_key():
             ("GROUP_GET_NUMS", "T@G"), ("GROUP_GET_SIZE", "T@G"),
             ("QUEUE_GET_NUMS", "T@1@G"), ("QUEUE_GET_SIZE", "T@0@H"),
             ("SNDBCK_PUT_NUMS", "T@G"), ("BROKER_PUT_NUMS", "C"), ("BROKER_GET_NUMS", "C"),
+            ("GROUP_GET_FROM_DISK_NUMS", "T@G"), ("GROUP_GET_FROM_DISK_SIZE", "T@G"),
+            ("BROKER_GET_FROM_DISK_NUMS", "C"), ("BROKER_GET_FROM_DISK_SIZE", "C"),
         )
     } == {
         ("TOPIC_PUT_NUMS", "T"): 5, ("TOPIC_PUT_SIZE", "T"): 600,
@@ -64,6 +77,8 @@ def test_each_name_has_its_key():
         ("GROUP_GET_NUMS", "T@G"): 5, ("GROUP_GET_SIZE", "T@G"): 500,
         ("QUEUE_GET_NUMS", "T@1@G"): 3, ("QUEUE_GET_SIZE", "T@0@H"): 50,
         ("SNDBCK_PUT_NUMS", "T@G"): 2, ("BROKER_PUT_NUMS", "C"): 6, ("BROKER_GET_NUMS", "C"): 6,
+        ("GROUP_GET_FROM_DISK_NUMS", "T@G"): 5, ("GROUP_GET_FROM_DISK_SIZE", "T@G"): 36,
+        ("BROKER_GET_FROM_DISK_NUMS", "C"): 6, ("BROKER_GET_FROM_DISK_SIZE", "C"): 37,
     }  # fmt: skip
 
 
@@ -79,6 +94,8 @@ def test_what_was_never_counted_is_not_there():
         ("BROKER_PUT_NUMS", "another cluster"),
         ("SNDBCK_PUT_SIZE", "T@G"),
         ("COMMERCIAL_SEND_TIMES", "T"),
+        ("GROUP_GET_LATENCY", "0@T@G"),
+        ("GROUP_GET_FROM_DISK_NUMS", "T@G"),
         ("", ""),
     ):
         assert watch.stats.view(name, key) is None, (name, key)

@@ -95,11 +95,11 @@ class Works:
         self.retries = Retries(self.store, self.topics, self.groups, self.clients)
         self.schedule = Schedule(
             self.store, self.levels, self.arrivals, clock, self.settings, self.background, disk,
-            folder / "delayOffset.json",
+            folder / "delayOffset.json", self.stats,
         )  # fmt: skip
         self.transactions = Transactions(
             self.store, self.intake, self.topics, self.offsets, self.identity, clock,
-            self.background,
+            self.background, self.stats,
         )  # fmt: skip
         self.checks = TransactionChecks(
             self.transactions, self.clients, self.arrivals, clock, self.settings,

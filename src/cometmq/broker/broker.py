@@ -203,9 +203,10 @@ class Broker:
                 self._background,
                 disk,
                 folder / "delayOffset.json",
+                stats,
             ),
             transactions=Transactions(
-                store, intake, topics, offsets, identity, message_clock, self._background
+                store, intake, topics, offsets, identity, message_clock, self._background, stats
             ),
             locks=QueueLocks(),
             notices=self._notices,

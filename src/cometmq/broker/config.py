@@ -132,6 +132,9 @@ class BrokerConfig(ServerConfig, kw_only=True, rename=camel(**_NAMES)):
     flush_delay_offset_interval: Annotated[
         Ms, Meta(description="ms between writes of how far each level is delivered")
     ] = 1_000
+    enable_schedule_message_stats: Annotated[
+        bool, Meta(description="a delivery counts as a put of its topic, and as a get of the delay")
+    ] = True
 
     # Transactions
     transaction_time_out: Annotated[Ms, Meta(description="a half message's age at first check")] = (
@@ -222,6 +225,7 @@ CHANGEABLE = frozenset(
         "deleteWhen",
         "diskMaxUsedSpaceRatio",
         "enablePropertyFilter",
+        "enableScheduleMessageStats",
         "fileReservedTime",
         "filterSupportRetry",
         "flushCommitLogLeastPages",

@@ -52,10 +52,14 @@ class Intake:
 
     def put(self, message: NewMessage, now_ms: int) -> Stored:
         """In the log and in its queue; Refused, and nothing happened."""
+        return self.put_as(message, now_ms)[1]
+
+    def put_as(self, message: NewMessage, now_ms: int) -> tuple[NewMessage, Stored]:
+        """The same, and as what it was put: one that is delayed goes to another queue first."""
         try:
             if _DELAYED in message.properties_text:
                 message = self._levels.divert(message)
-            return self._store.put(message, now_ms)
+            return message, self._store.put(message, now_ms)
         except _REFUSED as error:
             self._stats.put_failed()
             raise _refusal(error) from error
@@ -66,15 +70,15 @@ class Intake:
             return None
         return self._store.put_together(messages, now_ms)
 
-    def put_batch(self, messages: Several, now_ms: int) -> StoredMessages:
-        """All of them, or none."""
+    def put_batch(self, messages: Several, now_ms: int) -> tuple[NewMessages, StoredMessages]:
+        """All of them, or none; and as what they were put, as `put_as` does."""
         columns = by_columns(messages)
         try:
             if _DELAYED in _BETWEEN.join(columns.properties_texts):
                 columns = by_columns([self._levels.divert(message) for message in columns])
                 if len(set(zip(columns.topics, columns.queue_ids, strict=True))) > 1:
                     raise Malformed("messages of one batch must have one delay level")
-            return self._store.put_batch(columns, now_ms)
+            return columns, self._store.put_batch(columns, now_ms)
         except _REFUSED as error:
             self._stats.put_failed()
             raise _refusal(error) from error

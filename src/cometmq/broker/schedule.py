@@ -18,6 +18,7 @@ from cometmq.broker.copies import copy_of, real_queue
 from cometmq.broker.delay_levels import DelayLevels
 from cometmq.broker.durable_progress import DurableProgress
 from cometmq.broker.kept_table import KeptTable
+from cometmq.broker.stats import BrokerStats
 from cometmq.broker.topics import SCHEDULE_QUEUES
 from cometmq.errors import BeingDeleted, DiskFull, PeerError, StoreFailed
 from cometmq.live_settings import LiveSettings
@@ -39,6 +40,7 @@ _RETRY_MS = 1_000  # after a delivery for which there was no room
 _LOOK_AGAIN_MS = 60_000  # in a long sleep: the machine may have slept, or its clock been set
 _PATIENCE_MS = 24 * 3600 * 1000
 _EVER_MS = 2**62
+_GROUP = "SCHEDULE_CONSUMER"  # under which deliveries are counted
 
 
 class Schedule:
@@ -46,9 +48,10 @@ class Schedule:
 
     def __init__(
         self, store: MessageStore, levels: DelayLevels, arrivals: Arrivals, clock: Clock,
-        settings: LiveSettings, background: Background, disk: Disk, path: Path,
+        settings: LiveSettings, background: Background, disk: Disk, path: Path, stats: BrokerStats,
     ) -> None:  # fmt: skip
         self._store = store
+        self._stats = stats
         self._levels = levels
         self._arrivals = arrivals
         self._clock = clock
@@ -157,7 +160,7 @@ class Schedule:
             await self._arrivals.wait_past(SCHEDULE_TOPIC, queue_id, start, None, _PATIENCE_MS)
         for offset, unit in enumerate(units, start):
             await self._until(self._due_ms(queue_id, offset, unit.code), level)
-            stored = await self._delivered(queue_id, offset)
+            stored = await self._delivered(level, offset)
             self._offsets[level] = offset + 1
             self._progress.moved(stored)
         await asyncio.sleep(0)
@@ -187,8 +190,9 @@ class Schedule:
         while (wait_ms := min(due_ms - clock.wall_ms(), end_ms - clock.monotonic_ms())) > 0:
             await clock.sleep_ms(min(wait_ms, _LOOK_AGAIN_MS))
 
-    async def _delivered(self, queue_id: int, offset: int) -> Stored | None:
+    async def _delivered(self, level: int, offset: int) -> Stored | None:
         """Put it in its real queue, as soon as there is room; None if that can never be."""
+        queue_id = level - 1
         message = self._store.message(SCHEDULE_TOPIC, queue_id, offset)
         copy = _delivery(message) if message is not None else None
         if copy is None:
@@ -197,7 +201,9 @@ class Schedule:
         is_told = False
         while True:
             try:
-                return self._store.put(copy, self._clock.wall_ms())
+                stored = self._store.put(copy, self._clock.wall_ms())
+                self._count(queue_id, copy, stored)
+                return stored
             except (DiskFull, BeingDeleted, StoreFailed) as error:
                 if not is_told:
                     is_told = True
@@ -206,6 +212,12 @@ class Schedule:
             except PeerError as error:  # the limits are others than when it was sent
                 log.error("delayed message %d of %d is given up: %s", offset, queue_id, error)
                 return None
+
+    def _count(self, queue_id: int, copy: NewMessage, stored: Stored) -> None:
+        """Out of the schedule topic, and into its own: there it was not counted when it came."""
+        if self._settings.now(BrokerConfig).enable_schedule_message_stats:
+            self._stats.got(_GROUP, SCHEDULE_TOPIC, queue_id, 1, stored.size)
+            self._stats.put(copy.topic, copy.queue_id, 1, stored.size)
 
 
 def _delivery(message: StoredMessage) -> NewMessage | None:

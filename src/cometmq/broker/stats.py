@@ -12,7 +12,7 @@ from cometmq.broker.rates import DAY, HOUR, MINUTE, PERIODS, Item, Items, Rate, 
 from cometmq.broker.took import Took
 from cometmq.protocol.bodies import stats as bodies
 from cometmq.seams import Clock
-from cometmq.store.found import StoredMessages
+from cometmq.store.found import Found, StoredMessages
 from cometmq.store.new_message import NewMessages
 
 SAMPLE_MS = 1_000  # how often `sample` is to be called
@@ -35,6 +35,7 @@ class BrokerStats:
         self._cluster = cluster
         self.puts = Items()  # by topic and queue
         self.gets = Items()  # by topic@group and queue
+        self.disk_gets = Items()  # those of them that were too far behind to be in memory
         self.returns = Items()  # by topic@group
         self.misses = 0
         self.failed_puts = 0
@@ -86,6 +87,15 @@ class BrokerStats:
         item.size += size
         item.times += 1
 
+    def got_from_disk(self, group: str, topic: str, queue_id: int, found: Found) -> None:
+        """What a group is about to be given is too old to be in memory."""
+        name = topic + _SEPARATOR + group
+        queue = self.disk_gets.find(name, queue_id)
+        item = queue[0] if queue else self.disk_gets.add(name, queue_id)
+        item.count += found.count
+        item.size += sum(map(len, found.views))
+        item.times += 1
+
     def missed(self) -> None:
         """A pull found nothing."""
         self.misses += 1
@@ -112,7 +122,7 @@ class BrokerStats:
         for period in PERIODS:
             if now_ms >= self._due_ms[period.at]:
                 self._due_ms[period.at] = now_ms + period.every_ms
-                for items in (self.puts, self.gets, self.returns):
+                for items in (self.puts, self.gets, self.disk_gets, self.returns):
                     items.sample(period, now_ms)
                     if period is DAY:
                         items.forget_idle()
@@ -184,6 +194,10 @@ class BrokerStats:
                 return self.gets.find(key)
             case "QUEUE_GET", [topic, queue_id, group] if queue_id.isdecimal():
                 return self.gets.find(topic + _SEPARATOR + group, int(queue_id))
+            case "GROUP_GET_FROM_DISK", [_, _]:
+                return self.disk_gets.find(key)
+            case "BROKER_GET_FROM_DISK", [self._cluster]:
+                return [self.disk_gets.total]
             case "SNDBCK_PUT", [_, _] if unit == "NUMS":
                 return self.returns.find(key)
             case "BROKER_PUT", [self._cluster] if unit == "NUMS":

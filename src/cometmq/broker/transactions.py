@@ -19,6 +19,7 @@ from cometmq.broker.half_ledger import HalfLedger
 from cometmq.broker.identity import Identity
 from cometmq.broker.intake import Intake
 from cometmq.broker.offsets import OffsetTable
+from cometmq.broker.stats import BrokerStats
 from cometmq.broker.topics import TopicTable
 from cometmq.errors import Refused
 from cometmq.protocol.codes import ResponseCode
@@ -90,9 +91,10 @@ class Transactions:
 
     def __init__(
         self, store: MessageStore, intake: Intake, topics: TopicTable, offsets: OffsetTable,
-        identity: Identity, clock: Clock, background: Background,
+        identity: Identity, clock: Clock, background: Background, stats: BrokerStats,
     ) -> None:  # fmt: skip
         self._store = store
+        self._stats = stats
         self._intake = intake
         self._topics = topics
         self._offsets = offsets
@@ -173,7 +175,9 @@ class Transactions:
         committed = copy_of(message, *place)
         committed.sys_flag = message.sys_flag & _NOT_TRANSACTION | _COMMIT
         committed.prepared_offset = ask.commit_log_offset
-        return self._closed(offset, now_ms, self._intake.put(committed, now_ms))
+        put, stored = self._intake.put_as(committed, now_ms)
+        self._stats.put(put.topic, put.queue_id, 1, stored.size)
+        return self._closed(offset, now_ms, stored)
 
     def _prepared(self, ask: EndTransactionHeader) -> StoredMessage:
         """The half message that the request means, if all that it says of it is right."""

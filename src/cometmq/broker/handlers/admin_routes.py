@@ -1,5 +1,6 @@
 """The rows of the table that administrators, consoles and slaves ask for."""
 
+from cometmq.broker.fall_behind import FallBehind
 from cometmq.broker.handlers import acl, filtersrv
 from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.handlers.consumer import ConsumerRoom
@@ -101,6 +102,7 @@ def runtime_routes(p: Parts, facts: StoreFacts, lanes: Lanes, started_ms: int) -
         p.settings,
         p.clients,
         p.stats,
+        FallBehind(facts, p.offsets, p.clock),
         facts,
         p.page_cache,
         lanes,

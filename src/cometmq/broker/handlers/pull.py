@@ -81,6 +81,8 @@ class Pulling:
             ask.topic, ask.queue_id, ask.queue_offset, ask.max_msg_nums, wanted.tag, wanted.record
         )
         if found.count:
+            if found.from_slave:
+                self.stats.got_from_disk(ask.consumer_group, ask.topic, ask.queue_id, found)
             return self._found(ask, group, found)
         if ask.sys_flag & _SUSPEND and _code(ask.queue_offset, found) == _NOT_FOUND:
             patience_ms = self._patience_ms(ask)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from cometmq.broker.clients import Clients
 from cometmq.broker.config import BrokerConfig
+from cometmq.broker.fall_behind import FallBehind
 from cometmq.broker.page_cache import PageCache
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.store_facts import StoreFacts
@@ -42,6 +43,7 @@ class RuntimeRoom:
     settings: LiveSettings
     clients: Clients
     stats: BrokerStats
+    behind: FallBehind
     facts: StoreFacts
     page_cache: PageCache
     lanes: Lanes
@@ -63,11 +65,12 @@ class RuntimeRoom:
 
     def view_stats(self, call: Call, ask: ViewStatsHeader) -> Reply:
         """VIEW_BROKER_STATS_DATA."""
-        found = self.stats.view(ask.stats_name, ask.stats_key)
+        name, key = ask.stats_name, ask.stats_key
+        found = self.stats.view(name, key) or self.behind.view(name, key)
         if found is None:
             raise Refused(
                 ResponseCode.SYSTEM_ERROR,
-                f"The stats <{ask.stats_name}> <{ask.stats_key}> not exist",
+                f"The stats <{name}> <{key}> not exist",
             )
         return Reply(body=dumps(found))
 

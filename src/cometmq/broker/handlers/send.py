@@ -64,12 +64,12 @@ class Sending:
             message = self.retries.limited(message, call.link, ask.max_reconsume_times)
         elif _PREPARED in text and is_half(message):
             message = self._half(message)
-        stored = self.intake.put(message, call.received_ms)
+        message, stored = self.intake.put_as(message, call.received_ms)
         if known is None:
             self.topics.keep(topic)
-        if message.topic is not ask.topic:  # a dead letter, or a half message
+        if message.topic is not ask.topic:  # a dead letter, a half message, or a delayed one
             self.topics.ensure(message.topic, 1)
-        self.stats.put(ask.topic, queue_id, 1, stored.size)
+        self.stats.put(message.topic, message.queue_id, 1, stored.size)
         ids = self.ids % stored.physical_offset
         return self._answer(call, began_ms, ids, queue_id, stored, stored, waits)
 
@@ -110,10 +110,10 @@ class Sending:
         topic = known or self._new_topic(ask)
         queue_id = ask.queue_id if ask.queue_id >= 0 else _any_queue(topic)
         _, waits = self.properties.of(ask.properties or "")
-        stored = self.intake.put_batch(self._batch(call, ask, queue_id), call.received_ms)
+        put, stored = self.intake.put_batch(self._batch(call, ask, queue_id), call.received_ms)
         if known is None:
             self.topics.keep(topic)
-        self.stats.put(ask.topic, queue_id, len(stored), sum(stored.sizes))
+        self.stats.put(put.topics[0], put.queue_ids[0], len(stored), sum(stored.sizes))
         ids = ",".join([self.ids % offset for offset in stored.physical_offsets])
         return self._answer(call, began_ms, ids, queue_id, stored[0], stored[-1], waits)
 

@@ -27,7 +27,8 @@ class SendingBack:
         returned = self.retries.sent_back(call.link, ask)
         if returned is None:
             return Reply()
-        stored = self.intake.put(returned.copy, call.received_ms)
+        put, stored = self.intake.put_as(returned.copy, call.received_ms)
         self.retries.topics.keep(returned.topic)
+        self.stats.put(put.topic, put.queue_id, 1, stored.size)
         self.stats.sent_back(ask.group, returned.origin_topic)
         return self.answers.to(stored)
