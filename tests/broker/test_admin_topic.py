@@ -8,7 +8,7 @@ from broker.desk import at_desk
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.bodies.route import GroupList, TopicList
 from cometmq.protocol.bodies.stats import TopicStats
-from cometmq.protocol.bodies.tables import TopicConfigTable
+from cometmq.protocol.bodies.tables import ConsumerOffsetTable, TopicConfigTable
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers.topic import CreateTopicHeader, TopicHeader
@@ -80,8 +80,8 @@ def test_a_deleted_topic_leaves_nothing_behind(tmp_path):
         assert desk.topics.get("T") is None
         assert desk.store.bounds("T", 0) == (0, 0)
         assert desk.store.bounds("Other", 0) == (0, 1)
-        kept = (tmp_path / "config/consumerOffset.json").read_bytes()
-        assert kept == b'{"offsetTable":{"Other@G":{0:1}}}'
+        kept = loads((tmp_path / "config/consumerOffset.json").read_bytes(), ConsumerOffsetTable)
+        assert kept.offset_table == {"Other@G": {0: 1}}
         kept = json.loads((tmp_path / "config/topics.json").read_bytes())
         assert "T" not in kept["topicConfigTable"]
         again = await desk.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(topic="T"))

@@ -67,11 +67,11 @@ def test_the_file_is_the_original_s():
     async def story():
         disk = ShadowDisk()
         table = OffsetTable(disk, PATH)
-        table.commit("G", "T", 3, 7)
         table.commit("G", "T", 10, 8)
+        table.commit("G", "T", 3, 7)
         await table.file.save()
         text = disk.read(PATH).decode()
-        assert text == '{"offsetTable":{"T@G":{3:7,10:8}}}'
+        assert text == '{\n\t"offsetTable":{\n\t\t"T@G":{3:7,10:8\n\t\t}\n\t}\n}'
         again = OffsetTable(disk, PATH)
         again.load()
         assert again.of("G", "T") == {3: 7, 10: 8}

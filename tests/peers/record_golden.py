@@ -1,7 +1,8 @@
 """Writes tests/golden/*.json again from Apache's own classes: python -m peers.record_golden.
 
 Run from the tests folder. With "captures" as argument only the captured traffic is recorded anew,
-with "classes" only what the classes write, with "filters" or "clients" only what those say.
+with "classes" only what the classes write, with "filters" or "clients" only what those say, with
+"tables" only what a broker keeps in its config folder.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from peers import clients, ports
+from peers import clients, ports, tables
 from peers.apache import ApacheBroker, ApacheNamesrv, mqadmin
 from peers.capture import Captured, Proxy, Recorder, read_header
 from peers.driver import run_java, start_java
@@ -23,7 +24,7 @@ from peers.filters import golden_entries
 from peers.jars import VERSION, java_version
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-_PARTS = ("classes", "filters", "clients", "captures")
+_PARTS = ("classes", "filters", "clients", "captures", "tables")
 _REGISTER_MS = 10_000  # the shortest period a broker accepts
 _PULL_WAIT_S = 15  # an empty pull is answered after this time; registrations come in it too
 _CAPTURE_SIZE_MAX = 64 << 10
@@ -165,6 +166,8 @@ def main(parts: list[str]) -> None:
         write_golden("clients.json", clients.golden_entries())
     if not parts or "captures" in parts:
         record_captures()
+    if not parts or "tables" in parts:
+        write_golden("tables.json", tables.kept_tables())
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from cometmq.background import Background
-from cometmq.protocol.fastjson import Body, dumps, loads
+from cometmq.protocol.fastjson import Body, loads
+from cometmq.protocol.pretty import pretty
 from cometmq.seams import Disk
 from cometmq.store.state_file import StateFile
 
@@ -61,7 +62,7 @@ class KeptTable:
 
     async def _write(self) -> None:
         try:
-            version, content = self._version, dumps(self._body())
+            version, content = self._version, pretty(self._body())
             await asyncio.wrap_future(self._disk.begin(partial(self._file.write, content)))
             self._saved = version
         finally:
