@@ -1,15 +1,23 @@
 """SQL by bits: the same messages as by records alone, and fewer records that are looked at."""
 
 import asyncio
+import json
+from base64 import b64decode
 from random import Random
 
 import pytest
 
 from broker.whole import FOLDER, SUSPEND, at_broker, bodies, open_whole, place
+from cometmq.broker.shown_units import shown
 from cometmq.protocol.bodies.filters import FilterTable
+from cometmq.protocol.bodies.stats import QueueUnits
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.fastjson import loads
-from cometmq.store.queue_extension import is_address
+from cometmq.protocol.headers.query import QueryConsumeQueueHeader
+from cometmq.protocol.java import hash_code
+from cometmq.store.extended_queue import ExtendedCode
+from cometmq.store.found import Unit
+from cometmq.store.queue_extension import QueueExtension, is_address
 from cometmq.store.reader import Reader
 from cometmq.testing.shadow_disk import ShadowDisk
 
@@ -310,3 +318,72 @@ def test_an_extension_alone_holds_codes():
         assert KEPT.name not in whole.disk.names(KEPT.parent)
 
     run(story, enable_calc_filter_bit_map=False)
+
+
+async def units(whole, group=None):
+    header = QueryConsumeQueueHeader(topic="T", queue_id=0, index=0, count=10, consumer_group=group)
+    reply = await whole.ask(RequestCode.QUERY_CONSUME_QUEUE, header)
+    assert reply.code == 0, reply.remark
+    return loads(reply.body, QueueUnits)
+
+
+def test_a_queue_shows_what_its_extension_says():
+    async def story(whole):
+        await join(whole)
+        await pull(whole)  # from then on its condition is tried
+        await send(whole, "red", "blue")
+        found = await units(whole, "G")
+        red, blue = found.queue_data
+        assert (red.evaluated, blue.evaluated) == (True, False)
+        assert red.tags_code == hash_code("red")
+        now_ms = whole.clock.wall_ms()
+        extension = json.loads(red.extend_data_json)
+        assert list(extension) == ["filterBitMap", "msgStoreTime", "size", "tagsCode"]
+        bits = b64decode(extension.pop("filterBitMap"))
+        assert extension == {
+            "msgStoreTime": now_ms - 1, "size": 20 + len(bits), "tagsCode": red.tags_code,
+        }  # fmt: skip
+        kept = json.loads(found.filter_data)
+        assert (kept["consumerGroup"], kept["expression"]) == ("G", "colour = 'red'")
+        set_in_red = {at for at in range(8 * len(bits)) if bits[at // 8] >> at % 8 & 1}
+        assert set_in_red == set(kept["bloomFilterData"]["bitPos"])
+        # From the last bit on, with an end of line after each that begins eight bytes.
+        lines = red.bit_map.splitlines()
+        assert list(map(len, lines)) == [8 * (len(bits) % 8), *[64] * (len(bits) // 8)]
+        assert int("".join(lines), 2) == int.from_bytes(bits, "little")
+        assert int(blue.bit_map.replace("\n", ""), 2) == 0
+        assert (await units(whole)).filter_data is None
+
+    at_broker(story, enable_property_filter=True, **ON)
+
+
+def test_a_queue_shows_that_an_extension_is_lost(monkeypatch):
+    async def story(whole):
+        await join(whole)
+        await send(whole, "red")
+        monkeypatch.setattr(QueueExtension, "get", lambda self, address: None)
+        (unit,) = (await units(whole)).queue_data
+        assert is_address(unit.tags_code)
+        assert unit.message == f"Cq extend not exist!addr: {unit.tags_code}"
+        assert (unit.bit_map, unit.extend_data_json) == (None, None)
+
+    at_broker(story, enable_property_filter=True, **ON)
+
+
+@pytest.mark.parametrize(
+    ("bits", "text"),
+    [
+        (b"\x03", "00000011\n"),
+        (bytes(8), "0" * 64 + "\n"),
+        (b"\x01\x82" + bytes(11) + b"\x40", f"01{0:046}\n{0:048}1000001000000001\n"),
+        (bytes(17), "0" * 8 + "\n" + ("0" * 64 + "\n") * 2),
+    ],
+)  # fmt: skip
+def test_a_bit_map_is_as_the_original_shows_it(bits, text):
+    assert shown(Unit(0, 0, ExtendedCode(7, 1, bits)), True).bit_map == text
+
+
+def test_an_extension_without_bits_is_as_the_original_shows_it():
+    unit = shown(Unit(0, 0, ExtendedCode(7, 1, b"")), True)
+    assert unit.extend_data_json == '{"msgStoreTime":1,"size":20,"tagsCode":7}'
+    assert unit.bit_map is None

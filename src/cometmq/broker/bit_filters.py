@@ -14,6 +14,7 @@ from cometmq.protocol.filter.bloom import BloomFilter
 from cometmq.protocol.flags import PullFlag
 from cometmq.protocol.headers.pull import PullHeader
 from cometmq.protocol.names import RETRY_PREFIX
+from cometmq.protocol.pretty import pretty
 from cometmq.seams import Clock, Disk
 from cometmq.store.config import StoreConfig
 from cometmq.store.files import StoreFiles
@@ -53,6 +54,11 @@ class BitFilters(Filters):
     ) -> None:
         super().__init__(clients, settings)
         self._conditions = conditions
+
+    def condition_text(self, group: str, topic: str) -> str | None:
+        """As the file has it."""
+        entry = self._conditions.entry(topic, group)
+        return None if entry is None else pretty(entry).decode()
 
     def of_pull(self, ask: PullHeader, group: GroupConfig) -> Wanted:
         """A pull that brings a condition of its own goes by records: nobody tried that before."""

@@ -116,6 +116,11 @@ class ConsumerFilters:
             }
         )
 
+    def entry(self, topic: str, group: str) -> FilterEntry | None:
+        """One group's condition on one topic, as the file has it."""
+        found = self._topics.get(topic, {}).get(group)
+        return None if found is None else self._entry(topic, group, found)
+
     def _entry(self, topic: str, group: str, each: ConsumerFilter) -> FilterEntry:
         return FilterEntry(
             bloom_filter_data=BloomBits(bit_num=self._bloom.bits_max, bit_pos=list(each.positions)),

@@ -76,6 +76,10 @@ class Filters:
             raise _unparsed(f"{subscription.expression_type} is no kind of filter; TAG and SQL92")
         self._matcher(subscription.sub_string)
 
+    def condition_text(self, group: str, topic: str) -> str | None:
+        """The condition by which a group passes messages over unread; there is none here."""
+        return None
+
     def of_pull(self, ask: PullHeader, group: GroupConfig) -> Wanted:
         """The filter of a pull: its own if it carries one, else what its group last said."""
         if ask.sys_flag & _WITH_SUBSCRIPTION:

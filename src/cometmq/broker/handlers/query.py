@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from cometmq.broker.clients import Clients
 from cometmq.broker.filters import EVERYTHING, Filters, Wanted
 from cometmq.broker.handlers.checks import Checks
+from cometmq.broker.shown_units import shown
 from cometmq.errors import Refused
 from cometmq.protocol.bodies.heartbeat import Subscription
-from cometmq.protocol.bodies.stats import QueueUnit, QueueUnits
+from cometmq.protocol.bodies.stats import QueueUnits
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.headers import query as headers
@@ -79,15 +80,8 @@ class QueryRoom:
             max_queue_index=end,
             min_queue_index=first,
             subscription_data=subscription,
-            queue_data=[
-                QueueUnit(
-                    physic_offset=unit.physical_offset,
-                    physic_size=unit.size,
-                    tags_code=unit.code,
-                    evaluated=self._passes(unit, wanted),
-                )
-                for unit in units
-            ],
+            filter_data=self.filters.condition_text(ask.consumer_group or "", topic),
+            queue_data=[shown(unit, self._passes(unit, wanted)) for unit in units],
         )
         return Reply(body=dumps(body))
 
