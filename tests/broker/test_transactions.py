@@ -634,6 +634,50 @@ def test_a_kill_after_the_end_of_a_copy_brings_none_of_its_places_back():
     at_work(story)
 
 
+@pytest.mark.parametrize("fall", ["kill", "cut", "reopen"])
+@pytest.mark.parametrize("checks", [0, 2])
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_a_fall_between_a_commit_and_its_op_brings_nothing_twice(fall, checks, is_indexed):
+    """By its unique key: without the index it comes again, as there."""
+
+    async def story(works):
+        link = works.producer("makers")
+        prepare(works, b"other", UNIQ_KEY="V")
+        half = prepare(works, b"x", UNIQ_KEY="U")
+        if checks:
+            await works.clock.advance(TIMEOUT_MS + (checks - 1) * INTERVAL_MS)
+        put = works.store.put
+        works.store.put = lambda new, now_ms: put(new, now_ms) if new.topic == "T" else fail()
+        await end(works, ending(half, COMMIT))
+        works.store.put = put
+        works.offsets.forget_group(GROUP)  # as if nothing of it had been kept
+        await works.store.flush()
+        await works.fall(fall)
+        if is_indexed:
+            with pytest.raises(Refused, match="ended before"):
+                await end(works, ending(half, COMMIT))
+        link = works.producer("makers")
+        await works.clock.advance(INTERVAL_MS)
+        assert (b"x" in bodies(link)) != is_indexed
+        assert b"other" in bodies(link)
+        assert works.bodies("T", 2) == [b"x"]
+
+    at_work(story, {"message_index_enable": is_indexed})
+
+
+def test_an_older_message_of_the_same_key_is_no_commit():
+    async def story(works):
+        first = prepare(works, b"1", UNIQ_KEY="U")
+        await end(works, ending(first, COMMIT))
+        second = prepare(works, b"2", UNIQ_KEY="U")
+        works.put("T", 2, b"3", UNIQ_KEY="U")
+        await works.kill()
+        await end(works, ending(second, COMMIT))
+        assert works.bodies("T", 2) == [b"1", b"3", b"2"]
+
+    at_work(story)
+
+
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("prepare"), st.sampled_from(["", "2", "90"])),

@@ -100,6 +100,7 @@ class Works:
         self.transactions = Transactions(
             self.store, self.intake, self.topics, self.offsets, self.identity, clock,
             self.background, self.stats,
+            lambda: self.settings.now(StoreConfig).message_index_enable,
         )  # fmt: skip
         self.checks = TransactionChecks(
             self.transactions, self.clients, self.arrivals, clock, self.settings,

@@ -206,7 +206,15 @@ class Broker:
                 stats,
             ),
             transactions=Transactions(
-                store, intake, topics, offsets, identity, message_clock, self._background, stats
+                store,
+                intake,
+                topics,
+                offsets,
+                identity,
+                message_clock,
+                self._background,
+                stats,
+                lambda: settings.now(StoreConfig).message_index_enable,
             ),
             locks=QueueLocks(),
             notices=self._notices,

@@ -8,7 +8,7 @@ of the system's own. All of this is as the original keeps it: each can go on whe
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -37,6 +37,7 @@ from cometmq.protocol.properties import (
     TAGS,
     TRANSACTION_CHECK_TIMES,
     TRANSACTION_PREPARED,
+    UNIQ_KEY,
     encode_properties,
     number_in,
     put_property,
@@ -56,6 +57,7 @@ _UNKNOWN = 0
 _NOT_TRANSACTION = ~int(MessageFlag.TRANSACTION)
 _DECIDED = encode_properties({TAGS: "d"})
 _KEEP_MS = 1_000
+_EVER_MS = 2**62
 
 
 def is_half(message: NewMessage) -> bool:
@@ -92,9 +94,11 @@ class Transactions:
     def __init__(
         self, store: MessageStore, intake: Intake, topics: TopicTable, offsets: OffsetTable,
         identity: Identity, clock: Clock, background: Background, stats: BrokerStats,
+        is_indexed: Callable[[], bool],
     ) -> None:  # fmt: skip
         self._store = store
         self._stats = stats
+        self._is_indexed = is_indexed  # messages can be found by their keys
         self._intake = intake
         self._topics = topics
         self._offsets = offsets
@@ -121,6 +125,30 @@ class Transactions:
                 ledger.adopt(first, offset)  # what was before the copy is closed with it
             if half is None or offset in decided or first in decided:
                 ledger.close(offset)
+        for offset in filter(ledger.is_open, range(ledger.progress, self.half_end)):
+            if self._has_copy(offset):
+                log.info("half message %d was committed before the stop", offset)
+                ledger.close(offset)
+
+    def _has_copy(self, offset: int) -> bool:
+        """It is where it belongs, and no op says so: the process ended between the two puts.
+
+        Its copy names the place by which its producer knew it. It is found by its unique key, so
+        without one it is undecided again, and may come twice.
+        """
+        half = self.half(offset)
+        text = half.properties_text if half is not None else ""
+        _, key = take_property(text, UNIQ_KEY)
+        place = real_queue(text)
+        if half is None or not key or place is None or not self._is_indexed():
+            return False
+        found = self._store.query(place[0], key, half.stored_ms, _EVER_MS)
+        halves = [self._store.record(copy.prepared_offset) for copy in found]
+        return any(
+            each.topic == HALF_TOPIC and self.ledger.place(each.queue_offset) == offset
+            for each in halves
+            if each is not None
+        )
 
     async def save(self) -> None:
         """Put in the offsets how far it is, once that is on disk; before those are saved."""
@@ -198,7 +226,7 @@ class Transactions:
         except Refused as error:
             if copy is None:
                 raise
-            log.error("no op for half message %d, after a crash it comes again: %s", offset, error)
+            log.error("no op for half message %d, it may come again: %s", offset, error)
             stored = copy
         self.ledger.close(offset)
         self._progress.moved(stored)
