@@ -63,6 +63,8 @@ MEANINGLESS = frozenset(
         "dLegerSelfId", "preferredLeaderId", "isEnableBatchPush",
         "enableLmq", "enableMultiDispatch", "maxLmqConsumeQueueNum", "enableScheduleAsyncDeliver",
         "scheduleAsyncDeliverMaxPendingLimit", "scheduleAsyncDeliverMaxResendNum2Blocked",
+        # Of the original's sample file for a broker of traces: it knows it no more than we do.
+        "autoTraceBrokerEnable",
         # Nothing waits in a queue but sends; and the bloom filter knows its own size, as there.
         "bitMapLengthConsumeQueueExt", "disableConsumeIfConsumerReadSlowly",
         "consumerFallbehindThreshold", "waitTimeMillsInPullQueue",

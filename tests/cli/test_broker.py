@@ -142,24 +142,43 @@ def test_defaults_are_the_original_s(tmp_path):
     assert {name: ours[name] for name in compared} == compared | ELSEWHERE
 
 
-# The sample files of the original for two masters without slaves, in our words.
-TWO_MASTERS = """\
+# The sample files of the original for two masters without slaves (2m-noslave), in our words.
+SAMPLE = """\
 brokerClusterName=DefaultCluster
-brokerName=broker-{letter}
+brokerName=broker-{name}
 brokerId=0
 deleteWhen=04
 fileReservedTime=48
 brokerRole=ASYNC_MASTER
 flushDiskType=ASYNC_FLUSH
 """
+SAMPLES = {
+    name: SAMPLE.format(name=name) + more
+    for name, more in (("a", ""), ("b", ""), ("trace", "autoTraceBrokerEnable=true\n"))
+}
 
 
-@pytest.mark.parametrize("letter", ["a", "b"])
-def test_a_sample_file_works_as_it_is(tmp_path, letter):
-    file = tmp_path / f"broker-{letter}.properties"
-    file.write_text(TWO_MASTERS.format(letter=letter))
+class SampleBroker(CometBroker):
+    """Started with a sample as it is; only the port and the sizes are those of a test."""
+
+    def __init__(self, folder, sample, namesrv):
+        super().__init__(folder, namesrv=namesrv, name=f"broker-{sample}")
+        self._sample = sample
+
+    def _arguments(self):
+        path = self.folder / f"broker-{self._sample}.properties"
+        path.write_text(SAMPLES[self._sample])
+        named = {line.partition("=")[0] for line in SAMPLE.splitlines()}
+        own = [f"{key}={value}" for key, value in self.conf.items() if key not in named]
+        return ["broker", "-c", str(path), *own]
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_sample_file_is_read_as_it_is(tmp_path, sample):
+    file = tmp_path / f"broker-{sample}.properties"
+    file.write_text(SAMPLES[sample])
     found = settings_of(run("-c", file, "-p", command=MQBROKER, home=tmp_path))
-    assert (found["brokerName"], found["fileReservedTime"]) == (f"broker-{letter}", "48")
+    assert (found["brokerName"], found["fileReservedTime"]) == (f"broker-{sample}", "48")
     assert (found["brokerRole"], found["flushDiskType"]) == ("ASYNC_MASTER", "ASYNC_FLUSH")
 
 
@@ -201,6 +220,24 @@ async def cluster(pool, address):
         name: data.broker_addrs
         for name, data in loads(reply.body, ClusterInfo).broker_addr_table.items()
     }
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_sample_file_starts_a_broker_that_works(tmp_path, sample):
+    async def story():
+        async with name_server(tmp_path) as address, pooling() as pool:
+            broker = SampleBroker(tmp_path / sample, sample, address)
+            try:
+                await started(broker)
+                assert await cluster(pool, address) == {f"broker-{sample}": {0: broker.address}}
+                assert await send(pool, broker, b"hello") == 0
+                reply = await pull(pool, broker, sys_flag=WITH_SUBSCRIPTION)
+                assert bodies(reply) == [b"hello"]
+                assert await asyncio.to_thread(broker.stop) == 0
+            finally:
+                broker.kill()
+
+    asyncio.run(story())
 
 
 def test_a_life(tmp_path):
