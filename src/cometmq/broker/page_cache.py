@@ -11,14 +11,18 @@ _REFUSED_MS = 100  # after a wait that was too long: in it all is read that came
 class PageCache:
     """Told of each append, or of each turn's, with times that its caller has read anyway."""
 
-    __slots__ = ("busy_until_ms", "took_ms")
+    __slots__ = ("_slow_ms", "took_ms")
 
     def __init__(self) -> None:
         self.took_ms = 0  # the last append
-        self.busy_until_ms = 0  # wall time before which sends are refused
+        self._slow_ms = -_REFUSED_MS  # wall time at the end of the last that was too slow
 
     def wrote(self, began_ms: int, now_ms: int, took_ms_max: int) -> None:
         """Messages were appended, between these two times."""
         self.took_ms = took_ms = now_ms - began_ms
         if took_ms > took_ms_max:
-            self.busy_until_ms = now_ms + _REFUSED_MS
+            self._slow_ms = now_ms
+
+    def is_busy(self, now_ms: int) -> bool:
+        """Sends are refused; but not until a clock that was set back gets there again."""
+        return 0 <= now_ms - self._slow_ms < _REFUSED_MS

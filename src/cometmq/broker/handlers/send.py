@@ -144,9 +144,7 @@ class Sending:
         now_ms = self.clock.wall_ms()
         waited_ms = now_ms - call.received_ms
         limit_ms, cache = config.wait_time_mills_in_send_queue, self.page_cache
-        if (
-            waited_ms > limit_ms or now_ms < cache.busy_until_ms
-        ) and config.broker_fast_failure_enable:
+        if (waited_ms > limit_ms or cache.is_busy(now_ms)) and config.broker_fast_failure_enable:
             busy = f"broker busy, start flow control for a while, period in queue: {waited_ms}ms"
             if waited_ms > limit_ms:
                 limit = f"the limit is waitTimeMillsInSendQueue={limit_ms}"
