@@ -19,9 +19,15 @@ ARCHIVES = Path(pyspark.__file__).parent / "python" / "lib"
 
 
 @pytest.fixture
-def script(tmp_path, monkeypatch):
-    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    found = use_python(tmp_path / "a folder")
+def nothing_chosen(monkeypatch):
+    """As after the test too: what is not there before it is not put back by `delenv` alone."""
+    monkeypatch.setenv("PYSPARK_PYTHON", "")
+    monkeypatch.delenv("PYSPARK_PYTHON")
+
+
+@pytest.fixture
+def script(tmp_path, nothing_chosen):
+    found = use_python(tmp_path / "folder")
     assert os.environ["PYSPARK_PYTHON"] == found
     return found
 
@@ -54,8 +60,7 @@ def test_what_somebody_has_chosen_stays(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_nothing_can_be_written_it_is_this_python(tmp_path, monkeypatch):
-    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+def test_where_nothing_can_be_written_it_is_this_python(tmp_path, nothing_chosen):
     (tmp_path / "file").touch()
     assert use_python(tmp_path / "file") == sys.executable
 
