@@ -9,6 +9,8 @@ import pytest
 from cometmq.errors import BadSetting
 from cometmq.protocol.compression import compress
 from cometmq.protocol.flags import MessageFlag
+from peers.apache import ApacheBroker
+from peers.comet import CometBroker
 from spark.rows import NEEDS
 from spark.sender import Sender, numbered
 
@@ -18,6 +20,8 @@ from cometmq.spark.source import RocketMQSource
 from cometmq.spark.store_scan import StoreSource
 
 TOPICS = "scanned,packed"
+PACKED, ROWS = 6, 9006
+HOSTS = {ApacheBroker: "[::1]", CometBroker: "127.0.0.1"}  # ours listens on one kind of address
 
 
 def rows_of(source):
@@ -44,13 +48,15 @@ def store(cluster):
         body = compress(b"much of the same " * 100, kind)
         sender.one("packed", 0, body, "TAGS\x01t", int(MessageFlag.COMPRESSED | kind))
     sender.one("packed", 0, b"half", "TRAN_MSG\x01true\x02PGROUP\x01g\x02UNIQ_KEY\x01A1", 4)
-    sender.one("packed", 0, b"plain")
     sender.close()
+    far = Sender(f"{HOSTS[type(cluster.broker)]}:{cluster.broker.port}")
+    far.batch("packed", 0, [(b"one of a batch", {}), (b"far", {"TAGS": "t"}), (b"plain", {})])
+    far.close()
     network = rows_of(RocketMQSource({"nameServer": cluster.namesrv.address, "subscribe": TOPICS}))
-    assert len(network) == 9004
+    assert len(network) == ROWS
     folder = cluster.broker.folder / "store"
     deadline = time.monotonic() + 30
-    while len(scan(folder, subscribe=TOPICS, columns="topic,queueId,queueOffset")) < 9004:
+    while len(scan(folder, subscribe=TOPICS, columns="topic,queueId,queueOffset")) < ROWS:
         assert time.monotonic() < deadline, "the units are not written"
         time.sleep(0.2)
     return folder, network
@@ -63,12 +69,14 @@ def copied(store, tmp_path):
     return tmp_path / "store", store[1]
 
 
-def test_a_live_store_and_a_copy_equal_the_network_read(store, copied):
+def test_a_live_store_and_a_copy_equal_the_network_read(cluster, store, copied):
     for folder, network in (store, copied):
         assert scan(folder, subscribe=TOPICS) == network
         assert scan(folder, subscribe=TOPICS, by="log") == network
         assert scan(folder, subscribe=TOPICS, verifyCrc="true") == network
     assert [row["body"] for row in network[:3]] == [b"much of the same " * 100] * 3
+    hosts = {row["bornHost"].rpartition(":")[0] for row in network}
+    assert hosts == {"127.0.0.1", HOSTS[type(cluster.broker)].strip("[]")}
 
 
 def test_a_copy_of_the_log_alone(copied):
@@ -78,13 +86,13 @@ def test_a_copy_of_the_log_alone(copied):
     assert [row for row in found if row["topic"] in TOPICS.split(",")] == network
     halves = [row for row in found if row["topic"] == "RMQ_SYS_TRANS_HALF_TOPIC"]
     assert [row["body"] for row in halves] == [b"half"]
-    assert scan(folder, subscribe="packed") == network[:4]
+    assert scan(folder, subscribe="packed") == network[:PACKED]
 
 
 def test_small_partitions_times_and_patterns(copied):
     folder, network = copied
     assert scan(folder, subscribe=TOPICS, maxRecordsPerPartition="700") == network
-    assert scan(folder, subscribePattern="scan.*") == network[4:]
+    assert scan(folder, subscribePattern="scan.*") == network[PACKED:]
     moment = network[5000]["storeTimestamp"]
     milliseconds = str(int(moment.timestamp() * 1000))
     wanted = [row for row in network if row["storeTimestamp"] >= moment]
