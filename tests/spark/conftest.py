@@ -28,7 +28,9 @@ def spark(tmp_path_factory):
     from pyspark.sql import SparkSession
 
     from cometmq.spark.interpreter import use_python
+    from cometmq.spark.jvm import use_java
 
+    use_java()
     use_python()
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     with warnings.catch_warnings():
@@ -60,7 +62,7 @@ def cluster(request, tmp_path_factory):
 
 @pytest.fixture
 def sender(cluster):
-    """A connection to the broker, of each test: one that rests for two minutes is closed."""
+    """A connection to the broker."""
     made = Sender(cluster.broker.address)
     yield made
     made.close()

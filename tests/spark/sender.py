@@ -13,14 +13,16 @@ from cometmq.protocol.properties import encode_properties
 from cometmq.spark.link import Access, Link
 
 QUEUED_S_MAX = 60
+RESTED_S_MAX = 60  # brokers close a connection that rests for two minutes
 Sent = tuple[int, bytes, dict[str, str]]  # queue, body, properties
 
 
 class Sender:
-    """One connection to one broker."""
+    """One connection to one broker; another one, if it has rested for long."""
 
     def __init__(self, broker_address: str) -> None:
         self._link = Link(broker_address, Access(timeout_ms=30_000))
+        self._used_at = time.monotonic()
         self._count = 0
 
     def create(self, topic: str, queues: int = 4) -> None:
@@ -33,6 +35,10 @@ class Sender:
         )  # fmt: skip
 
     def ask(self, code: RequestCode, header: Header, body: bytes = b""):
+        if time.monotonic() - self._used_at > RESTED_S_MAX:
+            self._link.close()
+            self._link = Link(self._link.address, Access(timeout_ms=30_000))
+        self._used_at = time.monotonic()
         response = self._link.ask(code, header, body)
         assert response.code == 0, response.remark
         return response
