@@ -211,7 +211,8 @@ def test_options_that_cannot_be_are_named(cluster, types, options, error, words)
 
 
 def test_a_topic_that_is_not_there_and_a_server_that_is_not(cluster):
-    with pytest.raises(NoRoute, match="there is no topic unheard"):
+    told = rf"no topic unheard, say .*{cluster.namesrv.port}: check its name, create it, or start"
+    with pytest.raises(NoRoute, match=told):
         options_of(cluster, topic="unheard").check_topic()
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):
         options_of(cluster, topic="t", nameServer="127.0.0.1:1").check_topic()

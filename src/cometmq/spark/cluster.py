@@ -47,7 +47,8 @@ class Cluster:
             if response.code != ResponseCode.SUCCESS:
                 raise NoRoute(
                     f"there is no topic {topic}, say the name servers"
-                    f" {';'.join(self.name_servers)}: check the option subscribe, or create it"
+                    f" {';'.join(self.name_servers)}: check its name, create it, or start the"
+                    " broker that has it"
                 )
             self._routes[topic] = Route.of(topic, loads(bytes(response.body), TopicRoute))
         return self._routes[topic]
