@@ -55,15 +55,22 @@ def test_labels_have_room():
 
 
 DRAWN = {
-    "bars": lambda path, some: charts.bars(path, "t", some and [("a", "b", 3)], "messages"),
+    "bars": lambda path, some: charts.bars(
+        path, "t", some and [("a", "b", 3)], "messages", place="day"
+    ),
     "many bars": lambda path, some: charts.bars(
         path, "t", some and [(f"day {n}", "b", n) for n in range(400)], "messages", place="day"
     ),
     "across": lambda path, some: charts.bars(
-        path, "t", some and [("a", "b", 3), ("c", "d", 4)], "messages", across=True
+        path, "t", some and [("a", "b", 3), ("c", "d", 4)], "messages", place="day", across=True
     ),
     "logarithmic": lambda path, some: charts.bars(
-        path, "t", some and [("a", "b", 0), ("c", "b", 4000)], "messages", logarithmic=True
+        path,
+        "t",
+        some and [("a", "b", 0), ("c", "b", 4000)],
+        "messages",
+        place="state",
+        logarithmic=True,
     ),
     "lines": lambda path, some: charts.lines(
         path, "t", some and [("_a", NOW + timedelta(hours=n), n) for n in range(50)], "messages"

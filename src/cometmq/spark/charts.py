@@ -29,7 +29,7 @@ def bars(
     found: Sequence[tuple[str, str, int]],
     unit: str,
     *,
-    place: str = "",
+    place: str,
     across: bool = False,
     logarithmic: bool = False,
 ) -> Path:

@@ -35,6 +35,7 @@ def archive(spark: SparkSession, source: Options, out: Path) -> Outcome:
         "Messages archived, by day",
         [(str(day), topic, count) for day, topic, count, _ in rows],
         "messages",
+        place="day stored, UTC",
     )
     files = [out, report.table(counted.columns, rows), picture]
     return Outcome("archive", counted.columns, rows, files)

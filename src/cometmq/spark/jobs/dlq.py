@@ -58,6 +58,7 @@ def dlq(spark: SparkSession, source: Options, out: Path, groups: tuple[str, ...]
             for kind in ("given up", "tried again")
         ],
         "messages",
+        place="group, and topic sent to",
         across=True,
     )
     return Outcome("dlq", _COLUMNS, table, [report.table(_COLUMNS, table), picture])

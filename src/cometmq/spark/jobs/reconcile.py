@@ -101,6 +101,7 @@ def reconcile(
         "Messages sent, by what became of them",
         [(state, topic, row[at]) for topic, *row in table for at, state in enumerate(STATES)],
         "messages, by key",
+        place="what became of them",
         logarithmic=True,
     )
     lost = sum(row[columns.index("lost")] for row in table)
