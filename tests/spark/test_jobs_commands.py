@@ -6,6 +6,7 @@ import socketserver
 import subprocess
 import sys
 import threading
+from datetime import UTC, datetime
 
 import pytest
 from typer.testing import CliRunner
@@ -227,6 +228,20 @@ def test_an_alarm_is_an_exit_code(rounds, monkeypatch, capsys):
     assert rounds.run("t", job, "local[1]", 1) == rounds.FOUND == 3
     assert "cometmq: 2 messages are lost" in capsys.readouterr().err
     assert monkeypatch.spark.stops == 1
+
+
+def test_times_fit_into_a_narrow_table(rounds):
+    from rich.console import Console
+
+    from cometmq.spark.jobs.outcome import Outcome
+
+    at = datetime(2026, 5, 1, 10, 30, 7, 615_000, UTC)
+    names = ("kind", "group", "topic", "tag", "times", "messages", "first", "last")
+    out = io.StringIO()
+    row = ("dead", "billing", "orders", None, 16, 7, at, at)
+    rounds.show(Outcome("dlq", names, [row], []), Console(file=out, width=80))
+    assert out.getvalue().count("10:30:07") == 2
+    assert "615" not in out.getvalue()
 
 
 def test_a_bar_tells_how_far_a_stream_is(spark, cluster):

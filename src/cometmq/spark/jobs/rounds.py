@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from threading import Event
 from typing import Any
 
@@ -58,4 +59,7 @@ def show(outcome: Outcome, console: Console) -> None:
 
 
 def _text(value: Any) -> str:
+    """For people. A time to the second and without its zone, so that it fits; the file has all."""
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S")
     return "" if value is None else str(value)
