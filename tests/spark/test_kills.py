@@ -35,6 +35,7 @@ _TESTS = str(Path(__file__).parents[1])
 _PATH = os.pathsep.join(filter(None, (_TESTS, os.environ.get("PYTHONPATH"))))
 QUERIES = ("exactly-once", "at-least-once", "archive")
 VICTIMS = ("driver", "worker", "broker", "worker", "broker")  # in turn
+COMMANDS = {"driver": "org.apache.spark.deploy.SparkSubmit", "worker": "pyspark.daemon"}
 
 
 class Player:
@@ -123,11 +124,12 @@ class App:
             os.kill(pid, signal.SIGKILL)
         self._process = self._started()
 
-    def kill(self, victim: str, chance: random.Random) -> None:
-        name = {"driver": "java", "worker": "pyspark.daemon"}[victim]
-        alive = self._family(name)
+    def kill(self, victim: str, chance: random.Random) -> bool:
+        """If there was one. A driver's short-lived helpers have `java` in their names as well."""
+        alive = self._family(COMMANDS[victim])
         if alive:
             os.kill(chance.choice(alive), signal.SIGKILL)
+        return bool(alive)
 
     def finish(self, starts_max: int) -> None:
         """Let it work off what is there."""
@@ -210,13 +212,14 @@ def test_a_driver_workers_and_the_broker_of_a_real_spark_killed_at_any_point(
                 cluster.broker.kill()
                 time.sleep(chance.random())
                 cluster.broker.start()
-            else:
-                app.kill(victim, chance)
+            elif not app.kill(victim, chance):
+                continue
             killed[victim] += 1
         app.finish(5)
     finally:
         app.close()
     print(f"seed {SEED}: {dict(killed)}, {app.starts} starts")
+    assert app.starts > killed["driver"], "what was killed was no driver"
     sent = load(cluster, subscribe="kills-source", columns="queueId,queueOffset,body")
     wanted = Counter(row["body"].upper() for row in sent)
     once = Counter(row["body"] for row in load(cluster, subscribe="kills-once", columns="body"))
