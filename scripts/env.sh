@@ -49,6 +49,7 @@ prepare() {
     # Else the first start would compile, and where PYTHONDONTWRITEBYTECODE is set, every start.
     .venv/bin/python -m compileall -q src
     made_for "$extras" >"$stamp"
-    # Tests have all that servers have: ./run in a test installs nothing under the other tests.
-    [ "$extras" != test ] || made_for speed >.venv/made-for-speed
+    # Tests have all that servers and jobs have: ./run in a test installs nothing under the others.
+    [ "$extras" = test ] || return 0
+    for others in speed spark; do made_for $others >.venv/made-for-$others; done
 }

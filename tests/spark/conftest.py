@@ -37,6 +37,8 @@ def spark(tmp_path_factory):
         warnings.simplefilter("ignore")
         session = (
             SparkSession.builder.master("local[2]")
+            # For a JVM that lives for a minute.
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.driver.bindAddress", "127.0.0.1")
