@@ -9,6 +9,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from clients_live.consuming import client_of, consumer_of, listening, make_topic, named, until
 from cometmq.client.consumer.outcomes import Retry
 from peers.raw import RawClient
@@ -20,6 +22,7 @@ LIMIT = 200  # messages of a queue that wait
 PULLED = 32
 BODY = b"x" * 512
 MIB_MORE_MAX = 24  # what a short run may still warm up
+pytestmark = pytest.mark.timeout(600 + 2 * SOAK_S)
 
 
 def resident_mib():
@@ -73,6 +76,7 @@ def assert_flat(samples):
         before = max(sample[kind] for sample in samples[:half])
         after = max(sample[kind] for sample in samples[half:])
         assert after <= before + more_max, samples
+    print(f"tasks, threads, MiB after {SOAK_S:.0f} s: {samples[0]} at first, {samples[-1]} at last")
 
 
 def test_nothing_grows_with_a_slow_function(cluster):
