@@ -28,6 +28,7 @@ PRINTED = {
     ("docs/testing.md", 1): "1 passed",
     ("docs/testing.md", 2): "three apples",
 }
+ACTIVATED = os.environ | {"PATH": f"{COMMAND.parent}:{os.environ['PATH']}"}
 AWAITED = """\
 import asyncio
 async def program():
@@ -84,8 +85,9 @@ def test_it_runs(cluster, tmp_path, page, place):
         file.write_text(program_of(text))
     wanted = PRINTED[page, place]
     with subprocess.Popen(
-        [*command, file], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
+        [*command, file], cwd=tmp_path, env=ACTIVATED, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+    ) as process:  # fmt: skip
         said = []
         for line in process.stdout:  # until it comes, or the program ends, or pytest's patience
             said.append(line)
@@ -100,7 +102,7 @@ def test_a_cluster_for_programs_of_other_languages(tmp_path):
     done = subprocess.run(
         ["sh", "-e", "-c", script.replace("mvn test", "cometmq admin topicList")],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
-        env=os.environ | {"PATH": f"{COMMAND.parent}:{os.environ['PATH']}", "HOME": str(tmp_path)},
+        env=ACTIVATED | {"HOME": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "TBW102" in done.stdout.split()
