@@ -20,6 +20,7 @@ HOST = Host("127.0.0.1", 10911)
 PUTS = 100_000
 SYNC_PUTS = 3_000
 BIG_STORE = 2 << 30
+BIG_BODY, BIG_PUTS = b"x" * (1 << 20), 512
 
 
 def open_store(folder: Path, **settings: object) -> MessageStore:
@@ -77,22 +78,36 @@ async def puts_and_gets(folder: Path) -> None:
 
 
 async def sequential(folder: Path) -> None:
-    """Bytes a second of large appends, and of dd's way to write them."""
-    body, count = b"x" * (1 << 20), 512
-    async with open_store(folder / "store", message_index_enable=False) as store:
+    """Bytes a second of large appends, and of dd's way to write them; in turns, the best of each.
+
+    Whoever is first to use a page of a virtual machine's memory waits for its host.
+    """
+    rounds = [(await appended(folder / str(n)), written(folder / f"plain{n}")) for n in range(3)]
+    ours, plain = map(max, zip(*rounds, strict=True))
+    show("appends of 1 MiB, flushed at the end", ours, "MiB/s", f"plain file {plain:,.0f}")
+
+
+async def appended(folder: Path) -> float:
+    async with open_store(folder, message_index_enable=False) as store:
         begun = time.perf_counter()
-        for _ in range(count):
-            store.put(NewMessage(topic="Big", queue_id=0, body=body), 0)
+        for _ in range(BIG_PUTS):
+            store.put(NewMessage(topic="Big", queue_id=0, body=BIG_BODY), 0)
         await store.flush()
-        ours = count / (time.perf_counter() - begun)
+        rate = BIG_PUTS / (time.perf_counter() - begun)
+    shutil.rmtree(folder)
+    return rate
+
+
+def written(path: Path) -> float:
     begun = time.perf_counter()
-    with (folder / "plain").open("wb") as file:
-        for _ in range(count):
-            file.write(body)
+    with path.open("wb") as file:
+        for _ in range(BIG_PUTS):
+            file.write(BIG_BODY)
         file.flush()
         os.fsync(file.fileno())
-    plain = count / (time.perf_counter() - begun)
-    show("appends of 1 MiB, flushed at the end", ours, "MiB/s", f"plain file {plain:,.0f}")
+    rate = BIG_PUTS / (time.perf_counter() - begun)
+    path.unlink()
+    return rate
 
 
 async def group_commit(folder: Path) -> None:
