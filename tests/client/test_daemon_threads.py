@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from cometmq.client.daemon_threads import DaemonThreads
+from cometmq.errors import Closed
 
 WAIT_S_MAX = 60
 HANGS = """
@@ -73,3 +74,14 @@ def test_one_that_hangs_does_not_keep_the_process():
         [sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=WAIT_S_MAX
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
+
+
+def test_what_comes_after_the_close_is_refused_and_does_not_hang():
+    async def story():
+        threads = DaemonThreads(2, "test")
+        await threads.run(lambda: None)
+        threads.close()
+        with pytest.raises(Closed):
+            await threads.run(lambda: None)
+
+    asyncio.run(story())

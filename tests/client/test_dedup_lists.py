@@ -113,3 +113,14 @@ def test_after_a_failure_all_keys_are_free(call):
     with pytest.raises(ConnectionError):
         call(scene, "a", "b")
     assert scene.verdicts("a", "b") == [Verdict.RUN, Verdict.RUN]
+
+
+def test_no_dead_letters_of_what_the_listener_was_not_given(call):
+    scene = Scene(Retry(-1))
+    scene.verdicts("b")  # in progress elsewhere
+    assert call(scene, "a", "b", "c") == Retry(0)
+    assert call(scene, "d", "e") == Retry(-1)
+    scene.says = Ack(1, -1)
+    assert call(scene, "f", "g") == Ack(1, -1)
+    assert call(scene, "h", "i", "b") == Ack(1, 0)
+    assert scene.given == [["a"], ["d", "e"], ["f", "g"], ["h", "i"]]

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from cometmq.errors import Closed
+
 T = TypeVar("T")
 _Job = tuple["asyncio.Future[Any]", Callable[[], Any]]
 
@@ -23,9 +25,15 @@ class DaemonThreads:
         self._line: SimpleQueue[_Job | None] = SimpleQueue()  # None ends a thread
         self._count = 0
         self._out = 0  # jobs given and not yet over
+        self._is_closed = False
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What it returns or raises. One that is cancelled while it stands in line is not begun."""
+        """What it returns or raises. One that is cancelled while it stands in line is not begun.
+
+        Closed after `close`: there may be no thread any more.
+        """
+        if self._is_closed:
+            raise Closed("it is closed: nothing more is run")
         ended: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._out += 1
         self._line.put((ended, work))
@@ -37,6 +45,7 @@ class DaemonThreads:
 
     def close(self) -> None:
         """Threads end after what was given to them."""
+        self._is_closed = True
         for _ in range(self._count):
             self._line.put(None)
 

@@ -36,7 +36,9 @@ T = TypeVar("T")
 
 def is_consumed(result: object) -> bool:
     """Not one of the outcomes by which a message comes again."""
-    return not isinstance(result, Retry | Suspend | Rollback) and result != Ack(0)
+    if isinstance(result, Ack):
+        return result.count != 0
+    return not isinstance(result, Retry | Suspend | Rollback)
 
 
 class Dedup:

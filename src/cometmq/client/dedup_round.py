@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cometmq.client.consumer.outcomes import Ack
+from cometmq.client.consumer.outcomes import Ack, Retry
 from cometmq.client.dedup_attempt import Attempt, Verdict
 from cometmq.client.message import ReceivedMessage
 from cometmq.errors import InProgress
@@ -124,7 +124,16 @@ class BatchRound:
         consumed = len(self.attempts) if good == len(running) else running[good]
         if consumed == len(self.messages):
             return Ack() if isinstance(result, Ack) else result
-        return Ack(consumed) if good or isinstance(result, Ack) else result
+        if isinstance(result, Ack):
+            return Ack(consumed, self._level(result))
+        if good:
+            return Ack(consumed)
+        return Retry(self._level(result)) if isinstance(result, Retry) else result
+
+    def _level(self, result: Ack | Retry) -> int:
+        """The delay that was chosen; but what the listener was not given is no dead letter."""
+        was_given_all = len(self._running) == len(self.messages)
+        return result.delay_level if was_given_all else max(result.delay_level, 0)
 
     def release(self) -> None:
         """Those that are ours."""

@@ -158,3 +158,31 @@ def test_a_listener_that_never_returns_does_not_keep_the_offset_of_its_queue():
         assert broker.committed["G", broker.queue("T")] == 1
 
     asyncio.run(story())
+
+
+def test_a_consumer_whose_program_was_cancelled_leaves_all_the_same():
+    """Its closing has a patience of its own, which is told from the cancelling of the program."""
+
+    async def story():
+        broker, is_stuck = broker_of(), asyncio.Event()
+        broker.put("T", 0, b"a", b"b")
+
+        async def hangs_at_the_second(message):
+            if message.text() == "b":
+                is_stuck.set()
+                await asyncio.Event().wait()
+
+        async def program():
+            async with consuming(broker, hangs_at_the_second, orderly=True):
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(program())
+        await is_stuck.wait()
+        task.cancel()
+        while not task.done():
+            await broker.clock.advance(1_000)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert broker.committed["G", broker.queue("T")] == 1
+
+    asyncio.run(story())

@@ -157,4 +157,5 @@ def _split(outcome: Outcome, count: int) -> tuple[int, int]:
     if isinstance(outcome, Retry):
         return 0, outcome.delay_level
     assert isinstance(outcome, Ack), "what a listener of side by side messages may say"
-    return count if outcome.count is None else min(outcome.count, count), 0
+    done = count if outcome.count is None else min(outcome.count, count)
+    return done, outcome.delay_level

@@ -41,11 +41,16 @@ def check_delay_level(level: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """Consumed: all of them, or the first `count` of a batch."""
+    """Consumed: all of them, or the first `count` of a batch.
+
+    The others come again later, after a delay that may be chosen, as with Retry.
+    """
 
     count: int | None = None
+    delay_level: int = 0
 
     def __post_init__(self) -> None:
+        check_delay_level(self.delay_level)
         if self.count is not None and self.count < 0:
             raise BadSetting(f"Ack({self.count}): give the number of messages that are done")
 

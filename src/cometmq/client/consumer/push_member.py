@@ -182,12 +182,14 @@ class PushMember:
         def give_up() -> None:
             working.cancel()
 
+        task = asyncio.current_task()
+        assert task is not None, "coroutines run in tasks"
+        cancels = task.cancelling()  # of who closes because it was cancelled itself
         timer = self._session.clock.call_later(patience_ms, give_up)
         try:
             await working
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():  # we are, and not only the work
+            if task.cancelling() > cancels:  # we are, and not only the work
                 raise
             log.warning("consumer of %s ends while %s after %d ms", self.group, what, patience_ms)
         finally:
