@@ -27,6 +27,7 @@ def test_of_two_texts_the_first_is_the_namespace(kind):
     assert (kind("g").getNamespace(), kind("g").getGroup()) == ("", "g")
     assert (kind("ns", "g").getNamespace(), kind("ns", "g").getGroup()) == ("ns", "g")
     assert (kind("ns", "g", None).getNamespace(), kind("g", None).getGroup()) == ("ns", "g")
+    assert (kind(None, "g").getNamespace(), kind(None, "g").getGroup()) == ("", "g")
 
 
 @pytest.mark.parametrize("kind", CLIENTS)

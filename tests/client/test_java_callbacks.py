@@ -9,7 +9,8 @@ import pytest
 from client.fake_cluster import fake_cluster, run
 from cometmq.compat import DefaultMQProducer, Message, SendCallback
 from cometmq.compat.callbacks import Callbacks
-from cometmq.errors import Closed, Refused
+from cometmq.errors import BadMessage, Closed, Refused
+from cometmq.protocol.bodies import queues
 from cometmq.protocol.codes import ResponseCode
 
 WAIT_S_MAX = 60
@@ -117,3 +118,39 @@ def test_the_end_waits_for_callbacks_and_no_thread_stays():
     assert [str(each) for each in told] == ["one", "two"]
     assert not thread.is_alive()
     callbacks.close()
+
+
+def test_a_callback_that_exits_does_not_silence_the_others():
+    def story(producer, broker):
+        for then in (lambda result: raises(SystemExit()), lambda result: "told"):
+            told = Told(then)
+            producer.send(Message("orders", b"x"), told)
+        assert told.get() == "told"
+
+    def raises(error):
+        raise error
+
+    assert with_producer(story) == [b"x", b"x"]
+
+
+def test_what_cannot_be_sent_is_told_to_the_callback_as_in_java():
+    def story(producer, broker):
+        told = Told(lambda result: result)
+        producer.send(Message("orders", b""), told)
+        assert isinstance(told.get(), BadMessage)
+
+    assert with_producer(story) == []
+    told, producer = Told(lambda result: result), DefaultMQProducer("senders")
+    producer.send(Message("orders", b"x"), told)
+    assert isinstance(told.get(), Closed)
+    producer.shutdown()
+    assert not [each for each in threading.enumerate() if each.name == "cometmq-callbacks"]
+
+
+def test_a_queue_may_be_one_of_ours():
+    def story(producer, broker):
+        (queue, *_) = producer.fetchPublishMessageQueues("orders")
+        ours = queues.MessageQueue(queue.topic, queue.broker_name, queue.queue_id)
+        assert producer.send(Message("orders", b"x"), ours).getMessageQueue() == ours
+
+    assert with_producer(story) == [b"x"]

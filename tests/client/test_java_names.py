@@ -2,11 +2,16 @@
 
 import asyncio
 from queue import SimpleQueue
+from unittest.mock import Mock
 
 import pytest
 
 from client.fake_cluster import fake_cluster, run, until
+from client.received import received
+from cometmq.client.consumer.concurrent import _split
+from cometmq.client.consumer.outcomes import Ack
 from cometmq.compat import (
+    ConsumeConcurrentlyStatus,
     DefaultMQProducer,
     DefaultMQPushConsumer,
     LocalTransactionState,
@@ -14,6 +19,7 @@ from cometmq.compat import (
     SendCallback,
     TransactionListener,
     TransactionMQProducer,
+    push,
 )
 from cometmq.errors import BadMessage, BadSetting, Closed
 from cometmq.protocol.flags import MessageFlag
@@ -167,3 +173,14 @@ def test_the_minimum_of_threads_counts():
     assert (consumer.getConsumeThreadMin(), consumer.getConsumeThreadMax()) == (3, 64)
     with pytest.raises(AttributeError):
         DefaultMQProducer("g").setConsumeThreadMax(64)
+
+
+def test_the_rest_of_a_list_comes_again_by_the_delay_of_the_context():
+    def listener(messages, context):
+        context.setAckIndex(0)
+        context.setDelayLevelWhenNextConsume(3)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    heard = Mock(consumeMessage=listener)
+    assert push._concurrent(heard, is_list=True)([received(0), received(1)]) == Ack(1, 3)
+    assert _split(Ack(1, 3), 2) == (1, 3)

@@ -42,6 +42,8 @@ class TraceWish:
 
 def settings_of(given: Sequence[Any], default_group: str) -> tuple[dict[str, Any], TraceWish]:
     """Settings under our names, and the wish; TypeError for what Java would not compile."""
+    if len(given) > 1 and given[0] is None and isinstance(given[1], str):
+        given = ["", *given[1:]]  # Java's null, for no namespace
     names = list(takewhile(lambda each: isinstance(each, str), given[:2]))
     group, namespace = (names or [default_group])[-1], names[0] if len(names) == 2 else ""
     values: dict[str, Any] = {"group": group, "namespace": namespace}

@@ -76,5 +76,5 @@ def _tell(callback: SendCallback, outcome: Outcome) -> None:
             callback.onException(outcome)
         else:
             callback.onSuccess(SendResult(outcome))
-    except Exception:
+    except BaseException:  # also of sys.exit: it would end the thread, and no other were told
         log.exception("a callback failed: %r", callback)

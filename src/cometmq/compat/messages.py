@@ -101,9 +101,9 @@ class Message:
         """With blanks between."""
         return self.properties.get(KEYS)
 
-    def setKeys(self, keys: str | Iterable[str]) -> None:
+    def setKeys(self, keys: str | Iterable[str] | None) -> None:
         """Words to look it up by."""
-        self.properties[KEYS] = keys if isinstance(keys, str) else KEY_SEPARATOR.join(keys)
+        self.properties[KEYS] = keys if isinstance(keys, str) else KEY_SEPARATOR.join(keys or ())
 
     def getFlag(self) -> int:
         """The sender's own."""

@@ -11,7 +11,7 @@ from cometmq.compat.callbacks import Callbacks, SendCallback
 from cometmq.compat.messages import Message, MessageExt, SendResult
 from cometmq.compat.queues import MessageQueue
 from cometmq.compat.settings import JavaSettings
-from cometmq.errors import Closed
+from cometmq.errors import BadMessage, BadName, Closed
 from cometmq.protocol.bodies import queues
 
 
@@ -52,8 +52,10 @@ class DefaultMQProducer(JavaSettings):
 
     def shutdown(self) -> None:
         """End what is begun, and leave."""
-        if self._face is not None:
-            self._end(self._face)
+        try:
+            if self._face is not None:
+                self._end(self._face)
+        finally:
             self._callbacks.close()
 
     def send(self, messages: Message | Sequence[Message], *rest: Any) -> SendResult | None:
@@ -65,12 +67,14 @@ class DefaultMQProducer(JavaSettings):
         how = _How(rest)
         if not isinstance(messages, Message):
             return self._send_batch([each.as_sent() for each in messages], how)
-        message = messages.as_sent()
-        if how.callback is not None:
-            tell = self._callbacks.teller(how.callback)
-            self._running.send_soon(message, tell, **how.where(messages))
-            return None
-        return SendResult(self._running.send(message, **how.where(messages)))
+        if how.callback is None:
+            return SendResult(self._running.send(messages.as_sent(), **how.where(messages)))
+        tell = self._callbacks.teller(how.callback)
+        try:
+            self._running.send_soon(messages.as_sent(), tell, **how.where(messages))
+        except (BadMessage, BadName, Closed) as error:  # as in Java, its callback is told
+            tell(error)
+        return None
 
     def _send_batch(self, batch: list[ours.Message], how: "_How") -> SendResult | None:
         if how.selector is not None:
@@ -125,7 +129,7 @@ class _How:
     """The optional arguments of a send, told apart by their kinds."""
 
     def __init__(self, rest: Sequence[Any]) -> None:
-        self.queue: MessageQueue | None = None
+        self.queue: queues.MessageQueue | None = None
         self.selector: Select | None = None
         self.arg: Any = None
         self.callback: SendCallback | None = None
@@ -133,7 +137,7 @@ class _How:
         given = list(rest)
         while given:
             one = given.pop(0)
-            if isinstance(one, MessageQueue):
+            if isinstance(one, queues.MessageQueue):
                 self.queue = one
             elif isinstance(one, SendCallback):
                 self.callback = one

@@ -208,7 +208,9 @@ def _concurrent(listener: _Listener, is_list: bool) -> Callable[[Any], Outcome]:
         context = ConsumeConcurrentlyContext(messages[0])
         status = listener.consumeMessage([MessageExt(each) for each in messages], context)
         if status is ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
-            return Ack() if context.ackIndex == _ALL else Ack(context.ackIndex + 1)
+            if context.ackIndex == _ALL:
+                return Ack()
+            return Ack(context.ackIndex + 1, context.delayLevelWhenNextConsume)
         if status is not ConsumeConcurrentlyStatus.RECONSUME_LATER:
             log.error("a listener returned %r, which counts as RECONSUME_LATER", status)
         return Retry(context.delayLevelWhenNextConsume)

@@ -13,6 +13,7 @@ from cometmq.client.transaction import TransactionResult, TransactionState
 from cometmq.compat.messages import Message, MessageExt, SendResult
 from cometmq.compat.producer import DefaultMQProducer
 from cometmq.errors import BadSetting
+from cometmq.protocol.properties import DELAY
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class TransactionMQProducer(DefaultMQProducer):
         A local transaction that raises or returns nothing is UNKNOW, and the broker asks.
         """
         listener = self._heard()
+        message.properties.pop(DELAY, None)  # a half message cannot be delayed: Java drops it too
 
         def local(_: ours.Message, sent: ours.SendResult) -> TransactionState:
             message.transaction_id = sent.message_id
