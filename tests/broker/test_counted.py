@@ -14,6 +14,7 @@ from cometmq.protocol.message_id import OffsetId
 
 SCHEDULE, HALF = "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC"
 DELIVERED = "SCHEDULE_TOPIC_XXXX@SCHEDULE_CONSUMER"
+QUEUE_DELIVERED = "SCHEDULE_TOPIC_XXXX@0@SCHEDULE_CONSUMER"
 COMMIT = 8
 
 
@@ -45,6 +46,8 @@ def test_a_delayed_message_counts_where_it_waits_and_then_where_it_goes(is_count
         await whole.clock.advance(1_000)
         assert await put(whole, "T") == (1 if is_counted else None)
         assert await view(whole, "GROUP_GET_NUMS", DELIVERED) == (1 if is_counted else None)
+        assert await view(whole, "QUEUE_GET_NUMS", QUEUE_DELIVERED) == (1 if is_counted else None)
+        assert whole.stats.messages_got.now == 0  # no consumer had it
 
     at_broker(story, enable_schedule_message_stats=is_counted)
 
@@ -111,6 +114,8 @@ def test_how_far_a_group_is_behind_is_told_when_asked():
             size = await view(whole, "GROUP_GET_FALL_SIZE", "0@T@G")
             told.append((size, await view(whole, "GROUP_GET_FALL_TIME", "0@T@G")))
         assert told == [(end - first, 500), (end - second, 0), (0, 0)]
+        whole.offsets.commit("G", "T", 0, -1)  # as of one whose messages are deleted
+        assert await view(whole, "GROUP_GET_FALL_SIZE", "0@T@G") == end - first
         for key in ("1@T@G", "0@T@nobody", "0@U@G", "x@T@G", "", "0"):
             assert await view(whole, "GROUP_GET_FALL_SIZE", key) is None
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from cometmq.broker.offsets import OffsetTable
+from cometmq.protocol.limits import DIALECT_SIZE_MAX
 from cometmq.testing.shadow_disk import ShadowDisk
 
 PATH = Path("/store/config/consumerOffset.json")
@@ -102,3 +103,16 @@ def test_what_is_given_out_is_a_copy():
     table.commit("G", "T", 0, 1)
     table.of("G", "T")[0] = 9
     assert table.get("G", "T", 0) == 1
+
+
+def test_a_file_larger_than_what_a_peer_may_send_is_read():
+    disk = ShadowDisk()
+    table = OffsetTable(disk, PATH)
+    for number in range(24_000):
+        for queue_id in range(16):
+            table.commit("G", f"T{number}", queue_id, 10_000_000)
+    asyncio.run(table.file.save())
+    assert disk.size(PATH) > DIALECT_SIZE_MAX
+    again = OffsetTable(disk, PATH)
+    again.load()
+    assert again.of("G", "T23999") == dict.fromkeys(range(16), 10_000_000)

@@ -44,7 +44,7 @@ CHECKPOINT = Path(ROOT) / "checkpoint"
 QUEUES = [("Orders", 0), ("Orders", 1), ("Bills", 0), ("%RETRY%group", 3)]
 HOSTS = [Host("10.1.2.3", 40000), Host("2001:db8::7", 40001)]
 FOREVER_MS = 2**62
-QUERY_MAX = 32
+QUERY_MAX = 64  # maxMsgsNumBatch
 EVERY_KEY = 10**9
 
 

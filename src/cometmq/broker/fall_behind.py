@@ -31,6 +31,8 @@ class FallBehind:
         wanted = self.offsets.get(group, topic, int(queue_id))
         if wanted is None:
             return None
+        # What it wants first may be deleted: then it is behind by all that there is.
+        wanted = max(wanted, self.facts.store.bounds(topic, int(queue_id))[0])
         behind = self._size if name == _SIZE else self._ms
         value = behind(topic, int(queue_id), wanted)
         # A moment's value has no rate, and is the same for each period.

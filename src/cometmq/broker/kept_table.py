@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from cometmq.background import Background
-from cometmq.protocol.fastjson import Body, loads
+from cometmq.errors import Malformed
+from cometmq.protocol.fastjson import Body, loads, standard_json
+from cometmq.protocol.limits import DIALECT_SIZE_MAX
 from cometmq.protocol.pretty import pretty
 from cometmq.seams import Disk
 from cometmq.store.state_file import StateFile
@@ -28,7 +30,7 @@ class KeptTable:
 
     def read(self, shape: type[B]) -> B | None:
         """What the file holds; None if there is none."""
-        return self._file.read(lambda content: loads(content, shape))
+        return self._file.read(lambda content: loads(_readable(content), shape))
 
     def changed(self) -> None:
         """The table is not as its file any more."""
@@ -67,3 +69,13 @@ class KeptTable:
             self._saved = version
         finally:
             self._writing = None
+
+
+def _readable(content: bytes) -> bytes:
+    """The bound on bodies that must be rewritten is for peers: a file of ours may be larger."""
+    if len(content) <= DIALECT_SIZE_MAX:
+        return content
+    try:
+        return standard_json(content.decode()).encode()
+    except UnicodeDecodeError as error:
+        raise Malformed(f"it is no text: {error}") from error

@@ -19,7 +19,7 @@ class PageCache:
 
     def wrote(self, began_ms: int, now_ms: int, took_ms_max: int) -> None:
         """Messages were appended, between these two times."""
-        self.took_ms = took_ms = now_ms - began_ms
+        self.took_ms = took_ms = max(now_ms - began_ms, 0)  # a clock may be set back
         if took_ms > took_ms_max:
             self._slow_ms = now_ms
 

@@ -139,7 +139,8 @@ class Schedule:
         place = real_queue(message.properties_text)
         if not key or place is None or not self._settings.now(StoreConfig).message_index_enable:
             return False
-        found = self._store.query(place[0], key, message.stored_ms, _EVER_MS)
+        # At any time: the clock may have been set back between the message and its copy.
+        found = self._store.query(place[0], key, 0, _EVER_MS)
         return any(each.prepared_offset == message.physical_offset for each in found)
 
     # Delivery
@@ -216,7 +217,7 @@ class Schedule:
     def _count(self, queue_id: int, copy: NewMessage, stored: Stored) -> None:
         """Out of the schedule topic, and into its own: there it was not counted when it came."""
         if self._settings.now(BrokerConfig).enable_schedule_message_stats:
-            self._stats.got(_GROUP, SCHEDULE_TOPIC, queue_id, 1, stored.size)
+            self._stats.delivered(_GROUP, SCHEDULE_TOPIC, queue_id, stored.size)
             self._stats.put(copy.topic, copy.queue_id, 1, stored.size)
 
 

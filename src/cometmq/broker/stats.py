@@ -35,8 +35,10 @@ class BrokerStats:
         self._cluster = cluster
         self.puts = Items()  # by topic and queue
         self.gets = Items()  # by topic@group and queue
+        self.deliveries = Items()  # as gets, of the schedule topic: no consumer had them
         self.disk_gets = Items()  # those of them that were too far behind to be in memory
         self.returns = Items()  # by topic@group
+        self._items = (self.puts, self.gets, self.deliveries, self.disk_gets, self.returns)
         self.misses = 0
         self.failed_puts = 0
         now_ms = clock.monotonic_ms()
@@ -87,14 +89,14 @@ class BrokerStats:
         item.size += size
         item.times += 1
 
+    def delivered(self, group: str, topic: str, queue_id: int, size: int) -> None:
+        """A delayed message left the topic in which it waited."""
+        _count(self.deliveries, topic + _SEPARATOR + group, queue_id, 1, size)
+
     def got_from_disk(self, group: str, topic: str, queue_id: int, found: Found) -> None:
         """What a group is about to be given is too old to be in memory."""
-        name = topic + _SEPARATOR + group
-        queue = self.disk_gets.find(name, queue_id)
-        item = queue[0] if queue else self.disk_gets.add(name, queue_id)
-        item.count += found.count
-        item.size += sum(map(len, found.views))
-        item.times += 1
+        size = sum(map(len, found.views))
+        _count(self.disk_gets, topic + _SEPARATOR + group, queue_id, found.count, size)
 
     def missed(self) -> None:
         """A pull found nothing."""
@@ -122,7 +124,7 @@ class BrokerStats:
         for period in PERIODS:
             if now_ms >= self._due_ms[period.at]:
                 self._due_ms[period.at] = now_ms + period.every_ms
-                for items in (self.puts, self.gets, self.disk_gets, self.returns):
+                for items in self._items:
                     items.sample(period, now_ms)
                     if period is DAY:
                         items.forget_idle()
@@ -191,9 +193,10 @@ class BrokerStats:
             case "QUEUE_PUT", [topic, queue_id] if queue_id.isdecimal():
                 return self.puts.find(topic, int(queue_id))
             case "GROUP_GET", [_, _]:
-                return self.gets.find(key)
+                return self.gets.find(key) + self.deliveries.find(key)
             case "QUEUE_GET", [topic, queue_id, group] if queue_id.isdecimal():
-                return self.gets.find(topic + _SEPARATOR + group, int(queue_id))
+                both, at = topic + _SEPARATOR + group, int(queue_id)
+                return self.gets.find(both, at) + self.deliveries.find(both, at)
             case "GROUP_GET_FROM_DISK", [_, _]:
                 return self.disk_gets.find(key)
             case "BROKER_GET_FROM_DISK", [self._cluster]:
@@ -205,3 +208,12 @@ class BrokerStats:
             case "BROKER_GET", [self._cluster] if unit == "NUMS":
                 return [self.gets.total]
         return []
+
+
+def _count(items: Items, name: str, queue_id: int, count: int, size: int) -> None:
+    """For what is counted seldom: sends and pulls do the same without a call."""
+    queue = items.find(name, queue_id)
+    item = queue[0] if queue else items.add(name, queue_id)
+    item.count += count
+    item.size += size
+    item.times += 1

@@ -142,7 +142,8 @@ class Transactions:
         place = real_queue(text)
         if half is None or not key or place is None or not self._is_indexed():
             return False
-        found = self._store.query(place[0], key, half.stored_ms, _EVER_MS)
+        # At any time: the clock may have been set back between the half message and its copy.
+        found = self._store.query(place[0], key, 0, _EVER_MS)
         halves = [self._store.record(copy.prepared_offset) for copy in found]
         return any(
             each.topic == HALF_TOPIC and self.ledger.place(each.queue_offset) == offset

@@ -137,7 +137,10 @@ class ConsumeQueue:
             size = min(size, base + self._file_size - at)
             self._read = self._disk.read_at(self._folder / name_of(base), at - base, size)
             self._read_at = queue_offset
-        return self._read[ahead : ahead + count * UNIT_SIZE]
+        found = self._read[ahead : ahead + count * UNIT_SIZE]
+        if ahead + len(found) == len(self._read):
+            self._read = b""  # nobody reads on from here: with many queues it would add up
+        return found
 
     def unit(self, queue_offset: int) -> tuple[int, int, int] | None:
         """Physical offset, record size and tag code of one message."""

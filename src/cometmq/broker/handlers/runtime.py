@@ -85,7 +85,10 @@ class RuntimeRoom:
                 self.settings.now(BrokerConfig).start_accept_send_request_time_stamp
             ),
             "remainTransientStoreBufferNumbs": str(_NO_POOL),
-            "pageCacheLockTimeMills": str(self.page_cache.took_ms),
+            # Of a wait that is over nothing is told: an idle broker would look busy for ever.
+            "pageCacheLockTimeMills": str(
+                self.page_cache.took_ms if self.page_cache.is_busy(call.received_ms) else 0
+            ),
             **dict.fromkeys(_ALWAYS_ZERO, "0"),
             **self._counted(),
             **self._stored(),
