@@ -1,5 +1,6 @@
 """One Spark for all tests of this folder, and brokers of both makes."""
 
+import logging
 import os
 import warnings
 
@@ -19,6 +20,21 @@ CONF = {
     "traceTopicEnable": "true",
 }
 KINDS = os.environ.get("COMETMQ_SPARK_BROKER", "cometmq,apache").split(",")
+
+
+@pytest.fixture(autouse=True)
+def text_logs(caplog):
+    """Give the tests that follow their logs as text.
+
+    Loggers of PySpark's make JSON of what any handler of theirs writes, and pytest's is one from
+    the first error on that they are told of: they do not propagate then.
+    """
+    formatter = caplog.handler.formatter
+    yield
+    for logger in logging.root.manager.loggerDict.values():
+        if type(logger).__name__ == "PySparkLogger":
+            logger.propagate = True
+    caplog.handler.setFormatter(formatter)
 
 
 @pytest.fixture(scope="session")
