@@ -36,6 +36,13 @@ class Site:
             code = main([*map(str, words), "-n", self.name_server], "mqadmin")
         return code, out.getvalue(), err.getvalue()
 
+    def wait_until_it_tells_of_itself(self) -> None:
+        """Apache's broker cannot before its first sample, a second after its start."""
+        deadline = time.monotonic() + WAIT_S_MAX
+        while self.attempt("brokerStatus", "-b", self.broker.address)[0] != 0:
+            assert time.monotonic() < deadline, "it tells nothing of itself"
+            time.sleep(0.1)
+
     def run(self, *words: object, code: int = 0) -> str:
         """What a command printed; an AssertionError if it ended with another code."""
         got, out, err = self.attempt(*words)
@@ -65,7 +72,9 @@ def site(request, tmp_path_factory) -> Iterator[Site]:
         namesrv.start()
         broker = make_broker(folder / "a", namesrv=namesrv.address, conf=QUICK)
         started.callback(broker.kill)
-        yield Site(request.param, namesrv.address, broker.start())
+        site = Site(request.param, namesrv.address, broker.start())
+        site.wait_until_it_tells_of_itself()
+        yield site
 
 
 @dataclass(frozen=True)
