@@ -13,11 +13,11 @@ class AdminShell(JavaProgram):
 
     def __init__(self, namesrv: str) -> None:
         super().__init__("Admin", properties={"rocketmq.namesrv.addr": namesrv})
-        self._namesrv = namesrv
+        self.namesrv = namesrv
 
     def run(self, *words: str, fails: bool = False, timeout: float = 150) -> str:
         """What the command printed; an AssertionError if it failed, or did not and should have."""
-        printed = self.say(*words, "-n", self._namesrv, timeout=timeout)
+        printed = self.say(*words, "-n", self.namesrv, timeout=timeout)
         assert bool(_THROWN.search(printed)) == fails, printed
         return printed
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
@@ -66,9 +65,7 @@ class BrokerOffsets:
         self._group = group
         self._offsets = OffsetTable()
         self._kept: dict[MessageQueue, tuple[int, int]] = {}  # what, and when, monotonic ms
-        # Topics and brokers; until the broker has the first offset of a topic, it is told no other.
-        self._begun: set[tuple[str, str]] = set()
-        self._first: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._leads: dict[tuple[str, str], asyncio.Event] = {}  # by topic and broker
 
     async def load(self) -> None:
         """Each is asked for when its queue is given to us."""
@@ -115,23 +112,27 @@ class BrokerOffsets:
             consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id,
             commit_offset=offset,
         )  # fmt: skip
-        if not await self._told_first(queue, header):
+        place = queue.topic, queue.broker_name
+        lead = self._leads.get(place)
+        if lead is None:
+            await self._lead(place, queue, header)
+        else:
+            await lead.wait()
             await self._tell(queue, header)
         self._kept[queue] = offset, self._clock.monotonic_ms()
 
-    async def _told_first(self, queue: MessageQueue, header: UpdateOffsetHeader) -> bool:
-        """Was it the first of its topic at its broker? Of a group that is new to a topic, Apache's
-        broker loses one of two offsets that come at once.
+    async def _lead(
+        self, place: tuple[str, str], queue: MessageQueue, header: UpdateOffsetHeader
+    ) -> None:
+        """Of those that are told together, one goes alone: of a group that is new to a topic, as
+        all are to a broker that was killed early, Apache's loses one of two that come at once.
         """
-        place = queue.topic, queue.broker_name
-        if place in self._begun:
-            return False
-        async with self._first[place]:
-            if place in self._begun:
-                return False
+        lead = self._leads[place] = asyncio.Event()
+        try:
             await self._tell(queue, header)
-            self._begun.add(place)
-            return True
+        finally:
+            del self._leads[place]
+            lead.set()
 
     async def _tell(self, queue: MessageQueue, header: UpdateOffsetHeader) -> None:
         await self._queries.ask_any(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
