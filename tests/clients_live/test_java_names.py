@@ -10,6 +10,7 @@ from cometmq.compat import (
     ConsumeOrderlyStatus,
     DefaultLitePullConsumer,
     DefaultMQProducer,
+    DefaultMQPullConsumer,
     DefaultMQPushConsumer,
     LocalTransactionState,
     Message,
@@ -18,6 +19,7 @@ from cometmq.compat import (
     MessageModel,
     MessageQueueSelector,
     MessageSelector,
+    PullStatus,
     SendCallback,
     TransactionListener,
     TransactionMQProducer,
@@ -182,6 +184,42 @@ def test_transactions_and_lite_pull(cluster):
     consumer.shutdown()
     producer.shutdown()
     assert sorted(bodies) == ["0", "1"]
+
+
+def test_pulls_queue_by_queue(cluster, producer):
+    """As the programs of Java do that keep their offsets themselves."""
+    topic = "JavaPulls"
+    sent = [producer.send(Message(topic, f"Tag{n % 2}", f"{n}".encode())) for n in range(20)]
+    last = {each.getMessageQueue(): each.getQueueOffset() for each in sent}
+    consumer = DefaultMQPullConsumer("java-pullers")
+    consumer.setNamesrvAddr(cluster.namesrv.address)
+    consumer.setBrokerSuspendMaxTimeMillis(1_000)
+    with pytest.raises(Closed, match="start"):
+        consumer.fetchSubscribeMessageQueues(topic)
+    consumer.start()
+    try:
+        bodies = []
+        for queue in consumer.fetchSubscribeMessageQueues(topic):
+            if queue not in last:
+                continue
+            offset = consumer.minOffset(queue)
+            while offset <= last[queue]:  # Apache's may not have queued the last one yet
+                result = consumer.pullBlockIfNotFound(queue, "Tag1", offset, 32)
+                bodies += [each.getBody().decode() for each in result.getMsgFoundList()]
+                offset = result.getNextBeginOffset()
+            consumer.updateConsumeOffset(queue, offset)
+            assert consumer.fetchConsumeOffset(queue, True) == offset == result.getMaxOffset()
+            at_end = consumer.pull(queue, None, offset, 32)
+            assert at_end.getPullStatus() is PullStatus.NO_NEW_MSG and not at_end.getMsgFoundList()
+            assert f"nextBeginOffset={offset}," in repr(at_end)
+            beyond = consumer.pull(queue, MessageSelector.byTag("Tag0"), offset + 100, 32)
+            assert beyond.getPullStatus() is PullStatus.OFFSET_ILLEGAL
+            assert consumer.earliestMsgStoreTime(queue) > 0
+            assert consumer.searchOffset(queue, 0) == 0
+        assert sorted(map(int, bodies)) == list(range(1, 20, 2))
+        assert consumer.viewMessage(sent[0].getOffsetMsgId()).getBody() == b"0"
+    finally:
+        consumer.shutdown()
 
 
 def test_settings_have_java_s_names():

@@ -15,6 +15,7 @@ from cometmq.compat.callbacks import SendCallback
 from cometmq.compat.lite_pull import DefaultLitePullConsumer
 from cometmq.compat.messages import Message, MessageExt, SendResult, SendStatus
 from cometmq.compat.producer import DefaultMQProducer, MessageQueueSelector
+from cometmq.compat.pull import DefaultMQPullConsumer, PullResult, PullStatus
 from cometmq.compat.push import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
@@ -43,6 +44,7 @@ __all__ = [
     "ConsumeOrderlyStatus",
     "DefaultLitePullConsumer",
     "DefaultMQProducer",
+    "DefaultMQPullConsumer",
     "DefaultMQPushConsumer",
     "LocalTransactionState",
     "Message",
@@ -53,6 +55,8 @@ __all__ = [
     "MessageQueue",
     "MessageQueueSelector",
     "MessageSelector",
+    "PullResult",
+    "PullStatus",
     "SendCallback",
     "SendResult",
     "SendStatus",

@@ -175,7 +175,7 @@ class Message:
         )
 
 
-def _getters(table: dict[str, str]) -> Callable[[type[Any]], type[Any]]:
+def getters(table: dict[str, str]) -> Callable[[type[Any]], type[Any]]:
     """Give a class a method for each name, which returns that attribute of what it wraps."""
 
     def add(cls: type[Any]) -> type[Any]:
@@ -192,7 +192,7 @@ def _getters(table: dict[str, str]) -> Callable[[type[Any]], type[Any]]:
     return add
 
 
-@_getters(
+@getters(
     {
         "getTopic": "topic",
         "getBody": "body",
@@ -250,7 +250,7 @@ class MessageExt:
         return self.wrapped.message_id
 
 
-@_getters(
+@getters(
     {
         "getMsgId": "message_id",
         "getOffsetMsgId": "offset_id",

@@ -1,0 +1,146 @@
+"""DefaultMQPullConsumer."""
+
+from enum import Enum
+from typing import Any
+
+from cometmq.blocking.pull import PullConsumer
+from cometmq.client import message as ours
+from cometmq.client.config import PullConsumerConfig
+from cometmq.compat.messages import MessageExt, getters
+from cometmq.compat.push import MessageSelector
+from cometmq.compat.queues import MessageQueue
+from cometmq.compat.settings import JavaSettings
+from cometmq.errors import Closed
+
+_NEVER_KEPT = -1
+
+
+class PullStatus(Enum):
+    """What a pull found."""
+
+    FOUND = "FOUND"
+    NO_NEW_MSG = "NO_NEW_MSG"
+    NO_MATCHED_MSG = "NO_MATCHED_MSG"
+    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@getters(
+    {
+        "getNextBeginOffset": "next_offset",
+        "getMinOffset": "min_offset",
+        "getMaxOffset": "max_offset",
+    }
+)
+class PullResult:
+    """The answer to a pull; `wrapped` is the one of `cometmq`."""
+
+    def __init__(self, wrapped: ours.PullResult) -> None:
+        self.wrapped = wrapped
+
+    def __repr__(self) -> str:
+        found = self.wrapped
+        return (
+            f"PullResult [pullStatus={found.status.value}, nextBeginOffset={found.next_offset},"
+            f" minOffset={found.min_offset}, maxOffset={found.max_offset},"
+            f" msgFoundList={len(found.messages)}]"
+        )
+
+    def getPullStatus(self) -> PullStatus:
+        """What it found."""
+        return PullStatus(self.wrapped.status.value)
+
+    def getMsgFoundList(self) -> list[MessageExt]:
+        """In the order of the queue."""
+        return [MessageExt(each) for each in self.wrapped.messages]
+
+
+class DefaultMQPullConsumer(JavaSettings):
+    """A pull consumer; `setX` for every setting X of RocketMQ's, before `start`.
+
+    Offsets are kept as soon as they are updated: there is no interval to wait for.
+    """
+
+    _config_class = PullConsumerConfig
+    _can_trace = False
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._face: PullConsumer | None = None
+
+    def start(self) -> None:
+        """Be ready."""
+        self._check_not_started()
+        client, config = self._configs()
+        face = PullConsumer(config, client=client)
+        with self._beginning(face, client):
+            pass
+        self._face = face
+
+    def shutdown(self) -> None:
+        """End its connections."""
+        if self._face is not None:
+            self._end(self._face)
+
+    def fetchSubscribeMessageQueues(self, topic: str) -> list[MessageQueue]:
+        """Those that can be read."""
+        return [MessageQueue.of(each) for each in self._running.fetch_queues(topic)]
+
+    def pull(
+        self, queue: MessageQueue, wanted: str | MessageSelector | None, offset: int, count: int
+    ) -> PullResult:
+        """What is there from this offset on; it waits for none."""
+        wish = _wish(wanted)
+        return PullResult(self._running.pull(queue, offset, count, wish.tags, sql=wish.sql))
+
+    def pullBlockIfNotFound(
+        self, queue: MessageQueue, wanted: str | MessageSelector | None, offset: int, count: int
+    ) -> PullResult:
+        """As `pull`; at the end of the queue it waits for a message."""
+        wish = _wish(wanted)
+        return PullResult(self._running.pull_or_wait(queue, offset, count, wish.tags, sql=wish.sql))
+
+    def fetchConsumeOffset(self, queue: MessageQueue, from_store: bool = True) -> int:
+        """What the group has kept; -1 if nothing ever was."""
+        kept = self._running.committed(queue)
+        return _NEVER_KEPT if kept is None else kept
+
+    def updateConsumeOffset(self, queue: MessageQueue, offset: int) -> None:
+        """Have the group go on from there."""
+        self._running.commit(queue, offset)
+
+    def sendMessageBack(self, message: MessageExt, delay_level: int) -> None:
+        """Have it come to the group again, later."""
+        self._running.send_back(message.wrapped, delay_level)
+
+    def searchOffset(self, queue: MessageQueue, time_ms: int) -> int:
+        """Of the message that was stored nearest to that time."""
+        return self._running.search_offset(queue, time_ms)
+
+    def maxOffset(self, queue: MessageQueue) -> int:
+        """Of the next message."""
+        return self._running.max_offset(queue)
+
+    def minOffset(self, queue: MessageQueue) -> int:
+        """Of the oldest message."""
+        return self._running.min_offset(queue)
+
+    def earliestMsgStoreTime(self, queue: MessageQueue) -> int:
+        """When the oldest message was stored."""
+        return self._running.earliest_stored_ms(queue)
+
+    def viewMessage(self, offset_id: str) -> MessageExt:
+        """The message at a place."""
+        return MessageExt(self._running.view_message(offset_id))
+
+    @property
+    def _running(self) -> PullConsumer:
+        if self._face is None:
+            raise Closed("the consumer is not started: call start()")
+        return self._face
+
+
+def _wish(wanted: str | MessageSelector | None) -> MessageSelector:
+    return wanted if isinstance(wanted, MessageSelector) else MessageSelector(tags=wanted or "*")
