@@ -28,6 +28,7 @@ public final class Consume {
         wanted = new CountDownLatch(count == 0 ? Integer.MAX_VALUE : count);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[2]);
         consumer.setNamesrvAddr(args[0]);
+        consumer.setMqClientApiTimeout(Patience.API_MS);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setPollNameServerInterval(
             Integer.parseInt(options.getOrDefault("poll", "30000")));

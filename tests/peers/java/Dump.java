@@ -21,6 +21,7 @@ public final class Dump {
         this.step = step;
         consumer = new DefaultMQPullConsumer("dumper");
         consumer.setNamesrvAddr(namesrv);
+        consumer.setMqClientApiTimeout(Patience.API_MS);
         consumer.start();
     }
 

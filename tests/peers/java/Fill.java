@@ -41,6 +41,7 @@ public final class Fill {
         DefaultMQProducer producer = new DefaultMQProducer(group);
         producer.setInstanceName(group);
         producer.setNamesrvAddr(namesrv);
+        producer.setMqClientApiTimeout(Patience.API_MS);
         producer.setSendMsgTimeout(10000);
         producer.setRetryTimesWhenSendFailed(5);
         producer.start();

@@ -27,6 +27,7 @@ public final class LitePull {
         Map<String, String> options = Line.options(args, 4);
         DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(args[2]);
         consumer.setNamesrvAddr(args[0]);
+        consumer.setMqClientApiTimeout(Patience.API_MS);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setAutoCommit(false);
         consumer.setPersistConsumerOffsetInterval(500);

@@ -58,6 +58,7 @@ public final class Member {
     private static void join(String namesrv, String[] words) throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(words[2]);
         consumer.setNamesrvAddr(namesrv);
+        consumer.setMqClientApiTimeout(Patience.API_MS);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setPollNameServerInterval(1000);
         consumer.setAllocateMessageQueueStrategy(strategy(words[1], words[3], words[4]));

@@ -19,6 +19,7 @@ public final class Produce {
         Map<String, String> options = Line.options(args, 5);
         DefaultMQProducer producer = new DefaultMQProducer(args[2]);
         producer.setNamesrvAddr(args[0]);
+        producer.setMqClientApiTimeout(Patience.API_MS);
         producer.setRetryTimesWhenSendFailed(3);
         producer.setSendMsgTimeout(Integer.parseInt(options.getOrDefault("timeout", "5000")));
         producer.setPollNameServerInterval(

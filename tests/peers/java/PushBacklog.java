@@ -23,6 +23,7 @@ public final class PushBacklog {
         CountDownLatch ended = new CountDownLatch(1);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[2]);
         consumer.setNamesrvAddr(args[0]);
+        consumer.setMqClientApiTimeout(Patience.API_MS);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setConsumeMessageBatchMaxSize(Integer.parseInt(args[4]));
         consumer.subscribe(args[1], "*");

@@ -118,6 +118,7 @@ final class Scenario {
 
     <C extends ClientConfig> C quick(C client) {
         client.setNamesrvAddr(namesrv);
+        client.setMqClientApiTimeout(Patience.API_MS);
         client.setPollNameServerInterval(500);
         client.setHeartbeatBrokerInterval(1000);
         client.setPersistConsumerOffsetInterval(500);
