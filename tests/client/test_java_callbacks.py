@@ -7,7 +7,7 @@ from queue import SimpleQueue
 import pytest
 
 from client.fake_cluster import fake_cluster, run
-from cometmq.compat import DefaultMQProducer, Message, SendCallback
+from cometmq.compat import DefaultMQProducer, Message, SendCallback, SendResult
 from cometmq.compat.callbacks import Callbacks
 from cometmq.errors import BadMessage, Closed, Refused
 from cometmq.protocol.bodies import queues
@@ -109,7 +109,7 @@ def test_the_end_waits_for_callbacks_and_no_thread_stays():
             told.append(error)
 
     callbacks = Callbacks()
-    tell = callbacks.teller(Slow())
+    tell = callbacks.teller(Slow(), SendResult)
     thread = callbacks._thread
     tell(Closed("one"))
     tell(Closed("two"))

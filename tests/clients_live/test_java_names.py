@@ -1,9 +1,12 @@
 """Programs with RocketMQ's own names, on our broker and on Apache's."""
 
+import asyncio
 import threading
 
 import pytest
 
+from clients_live.reading import read_all
+from cometmq.client.producer import Producer
 from cometmq.compat import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
@@ -20,11 +23,12 @@ from cometmq.compat import (
     MessageQueueSelector,
     MessageSelector,
     PullStatus,
+    RequestCallback,
     SendCallback,
     TransactionListener,
     TransactionMQProducer,
 )
-from cometmq.errors import BadSetting, Closed, NoRoute
+from cometmq.errors import BadSetting, Closed, NoRoute, TimedOut
 
 WAIT_S_MAX = 60
 
@@ -184,6 +188,38 @@ def test_transactions_and_lite_pull(cluster):
     consumer.shutdown()
     producer.shutdown()
     assert sorted(bodies) == ["0", "1"]
+
+
+def test_requests_to_a_queue_and_with_a_callback(cluster, producer):
+    topic = "JavaAsks"
+    queue = producer.send(Message(topic, b"the topic is made by it")).getMessageQueue()
+    replies, errors = Taken(1), Taken(1)
+
+    class Told(RequestCallback):
+        def onSuccess(self, reply):
+            replies.add([reply])
+
+        def onException(self, error):
+            errors.add([error])
+
+    producer.request(Message(topic, b"one?"), queue, Told(), WAIT_S_MAX * 1000)
+    select = lambda queues, message, arg: arg  # noqa: E731 - as a lambda of Java's
+    producer.request(Message(topic, b"two?"), select, queue, Told(), 5_000)
+
+    async def answer():
+        address = cluster.namesrv.address
+        async with Producer("java-answerers", address) as answerer:
+            first, one, two = await read_all(address, topic, 3)
+            assert {one.queue_id, two.queue_id} == {queue.getQueueId()} == {first.queue_id}
+            await answerer.reply(one, b"re: " + one.body)
+
+    asyncio.run(answer())
+    assert replies.wait() == ["re: one?"]
+    assert errors.enough.wait(WAIT_S_MAX) and isinstance(errors.messages[0], TimedOut)
+    with pytest.raises(TimedOut):
+        producer.request(Message(topic, b"three?"), 500)
+    with pytest.raises(TypeError, match="SendCallback"):
+        producer.request(Message(topic, b"four?"), SendCallback(), 500)
 
 
 def test_pulls_queue_by_queue(cluster, producer):

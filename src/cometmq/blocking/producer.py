@@ -62,6 +62,7 @@ class ProducerFace(AskerFace[P]):
     send_batch = waits(awaited.Producer.send_batch)
     flush = waits(awaited.Producer.flush)
     request = waits(awaited.Producer.request)
+    request_soon = posts(awaited.Producer.request_soon)
     reply = waits(awaited.Producer.reply)
 
     def add_hook(self, hook: SendHook) -> None:

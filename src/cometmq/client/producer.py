@@ -270,13 +270,36 @@ class Producer(Asker):
         except Exception as error:  # noqa: BLE001 - the callback is told
             self._telling.fail(error, callback)
 
-    async def request(self, message: Message, *, timeout: Timeout = None) -> ReceivedMessage:
-        """Send it and wait for the reply of whichever consumer takes it.
+    async def request(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: object = None,
+        timeout: Timeout = None,
+    ) -> ReceivedMessage:
+        """Send it and wait for the reply of whichever consumer takes it; the queue is as of `send`.
 
         TimedOut if none comes in time: then it is not known whether anybody has the request.
         """
         self.check_open()
-        return await self._request_reply.request(message, self.singles.in_ms(timeout))
+        choice = choice_of(queue, selector, key)
+        return await self._request_reply.request(message, choice, self.singles.in_ms(timeout))
+
+    def request_soon(
+        self,
+        message: Message,
+        callback: Callable[[ReceivedMessage | Exception], object],
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: object = None,
+        timeout: Timeout = None,
+    ) -> None:
+        """As `request`, and have the callback called with the reply or the error."""
+        work = self.request(message, queue=queue, selector=selector, key=key, timeout=timeout)
+        self._telling.run(work, callback)
 
     async def reply(
         self, request: ReceivedMessage, body: bytes | str, *, timeout: Timeout = None
@@ -289,6 +312,7 @@ class Producer(Asker):
         message: Message,
         marks: str,
         *,
+        choice: Choice = ANY,
         sys_flag: int = 0,
         is_reply: bool = False,
         timeout: Timeout = None,
@@ -301,7 +325,7 @@ class Producer(Asker):
             letter = await self._letters.of(
                 message, deadline_ms, marks, sys_flag, is_reply=is_reply
             )
-            return await self.singles.to(letter, ANY)
+            return await self.singles.to(letter, choice)
         finally:
             self._under_way.end()
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Protocol
 from uuid import uuid4
 
+from cometmq.client.choice import ANY, Choice
 from cometmq.client.message import Message, ReceivedMessage, SendResult
 from cometmq.client.moments import Timeout
 from cometmq.client.session import Session
@@ -40,8 +41,9 @@ class SendMarked(Protocol):
     """Sends a message with properties of the system's own."""
 
     async def __call__(
-        self, message: Message, marks: str, *, is_reply: bool = False, timeout: Timeout = None
-    ) -> SendResult:
+        self, message: Message, marks: str, *, choice: Choice = ANY, is_reply: bool = False,
+        timeout: Timeout = None,
+    ) -> SendResult:  # fmt: skip
         """As `Producer.send`."""
 
 
@@ -113,7 +115,7 @@ class RequestReply:
         self._send = send
         self.replies = Replies(session.clock, session.config.namespace)
 
-    async def request(self, message: Message, timeout_ms: int) -> ReceivedMessage:
+    async def request(self, message: Message, choice: Choice, timeout_ms: int) -> ReceivedMessage:
         """The reply; TimedOut if none comes in time, whether or not anybody has the request."""
         now_ms = self._session.clock.monotonic_ms
         deadline_ms = now_ms() + timeout_ms
@@ -122,7 +124,7 @@ class RequestReply:
             await self._heard(message.topic, deadline_ms)
             left_ms = max(1, deadline_ms - now_ms())
             marks = _marks(correlation_id, self._session.client_id, str(left_ms))
-            await self._send(message, encode_properties(marks), timeout=left_ms)
+            await self._send(message, encode_properties(marks), choice=choice, timeout=left_ms)
             return await reply
 
     async def reply(

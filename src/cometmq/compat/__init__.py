@@ -11,7 +11,7 @@ Everything waits, as there. New programs are better off with the names of `comet
 """
 
 from cometmq.compat.arguments import AclClientRPCHook, SessionCredentials
-from cometmq.compat.callbacks import SendCallback
+from cometmq.compat.callbacks import RequestCallback, SendCallback
 from cometmq.compat.lite_pull import DefaultLitePullConsumer
 from cometmq.compat.messages import Message, MessageExt, SendResult, SendStatus
 from cometmq.compat.producer import DefaultMQProducer, MessageQueueSelector
@@ -57,6 +57,7 @@ __all__ = [
     "MessageSelector",
     "PullResult",
     "PullStatus",
+    "RequestCallback",
     "SendCallback",
     "SendResult",
     "SendStatus",

@@ -1,4 +1,4 @@
-"""Callbacks of sends, called one after the other on a thread beside the loop.
+"""Callbacks of sends and requests, called one after the other on a thread beside the loop.
 
 As they may wait there, a callback may send again, as in Java. The thread starts with the first
 send that has one; it never keeps the process.
@@ -9,17 +9,15 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
+from typing import Any
 
-from cometmq.client import message as ours
-from cometmq.compat.messages import SendResult
+from cometmq.compat.messages import MessageExt, SendResult
 from cometmq.errors import Closed, TooManyRequests
 from cometmq.protocol.limits import CLIENT_ASYNC_MAX
 
 log = logging.getLogger(__name__)
 
 _END_S_MAX = 3  # that callbacks have at the end, as listeners of consumers have
-
-Outcome = ours.SendResult | Exception
 
 
 class SendCallback:
@@ -32,6 +30,16 @@ class SendCallback:
         """No broker is known to have it; after a lost answer, one may."""
 
 
+class RequestCallback:
+    """Told what became of a request, where sends are."""
+
+    def onSuccess(self, reply: MessageExt) -> None:
+        """A consumer has answered."""
+
+    def onException(self, error: Exception) -> None:
+        """No reply has come; somebody may have the request."""
+
+
 class Callbacks:
     """Those of one producer, called in the order in which sends end."""
 
@@ -41,8 +49,11 @@ class Callbacks:
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
-    def teller(self, callback: SendCallback) -> Callable[[Outcome], None]:
-        """What puts this callback in line; TooManyRequests while very many stand there."""
+    def teller(self, callback: Any, wrap: Callable[[Any], object]) -> Callable[[Any], None]:
+        """What puts this callback in line, with what comes wrapped, or with the error.
+
+        TooManyRequests while very many stand there.
+        """
         if self._line.qsize() >= CLIENT_ASYNC_MAX:
             raise TooManyRequests("callbacks take longer than sends: send more slowly")
         with self._lock:
@@ -53,7 +64,7 @@ class Callbacks:
                     target=self._work, name="cometmq-callbacks", daemon=True
                 )
                 self._thread.start()
-        return lambda outcome: self._line.put(partial(_tell, callback, outcome))
+        return lambda outcome: self._line.put(partial(_tell, callback, wrap, outcome))
 
     def close(self) -> None:
         """Return when those in line were called, or the time for them is over."""
@@ -70,11 +81,11 @@ class Callbacks:
             work()
 
 
-def _tell(callback: SendCallback, outcome: Outcome) -> None:
+def _tell(callback: Any, wrap: Callable[[Any], object], outcome: Any) -> None:
     try:
         if isinstance(outcome, Exception):
             callback.onException(outcome)
         else:
-            callback.onSuccess(SendResult(outcome))
+            callback.onSuccess(wrap(outcome))
     except BaseException:  # also of sys.exit: it would end the thread, and no other were told
         log.exception("a callback failed: %r", callback)

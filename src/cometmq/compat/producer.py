@@ -7,7 +7,7 @@ from typing import Any
 from cometmq.blocking.producer import Producer, ProducerFace
 from cometmq.client import message as ours
 from cometmq.client.config import ClientConfig, ProducerConfig
-from cometmq.compat.callbacks import Callbacks, SendCallback
+from cometmq.compat.callbacks import Callbacks, RequestCallback, SendCallback
 from cometmq.compat.messages import Message, MessageExt, SendResult
 from cometmq.compat.queues import MessageQueue
 from cometmq.compat.settings import JavaSettings
@@ -69,7 +69,7 @@ class DefaultMQProducer(JavaSettings):
             return self._send_batch([each.as_sent() for each in messages], how)
         if how.callback is None:
             return SendResult(self._running.send(messages.as_sent(), **how.where(messages)))
-        tell = self._callbacks.teller(how.callback)
+        tell = self._callbacks.teller(how.callback, SendResult)
         try:
             self._running.send_soon(messages.as_sent(), tell, **how.where(messages))
         except (BadMessage, BadName, Closed) as error:  # as in Java, its callback is told
@@ -82,7 +82,7 @@ class DefaultMQProducer(JavaSettings):
         where: dict[str, Any] = {"queue": how.queue, "timeout": how.timeout}
         if how.callback is None:
             return SendResult(self._running.send_batch(batch, **where)[-1])
-        tell = self._callbacks.teller(how.callback)
+        tell = self._callbacks.teller(how.callback, SendResult)
 
         def tell_last(outcome: list[ours.SendResult] | Exception) -> None:
             tell(outcome if isinstance(outcome, Exception) else outcome[-1])
@@ -94,9 +94,17 @@ class DefaultMQProducer(JavaSettings):
         """`sendOneway(message, [queue | selector, arg])`."""
         self._running.send_oneway(message.as_sent(), **_How(rest).where(message))
 
-    def request(self, message: Message, timeout_ms: int) -> MessageExt:
-        """The reply of a consumer."""
-        return MessageExt(self._running.request(message.as_sent(), timeout=timeout_ms))
+    def request(self, message: Message, *rest: Any) -> MessageExt | None:
+        """`request(message, [queue | selector, arg] [, callback], timeout_ms)`: the reply.
+
+        With a callback it returns at once, and nothing.
+        """
+        how = _How(rest, RequestCallback)
+        if how.callback is None:
+            return MessageExt(self._running.request(message.as_sent(), **how.where(message)))
+        tell = self._callbacks.teller(how.callback, MessageExt)
+        self._running.request_soon(message.as_sent(), tell, **how.where(message))
+        return None
 
     def createTopic(self, key: str, topic: str, queues: int) -> None:
         """On all brokers that serve the topic `key`."""
@@ -128,18 +136,20 @@ class DefaultMQProducer(JavaSettings):
 class _How:
     """The optional arguments of a send, told apart by their kinds."""
 
-    def __init__(self, rest: Sequence[Any]) -> None:
+    def __init__(
+        self, rest: Sequence[Any], callbacks: type[SendCallback | RequestCallback] = SendCallback
+    ) -> None:
         self.queue: queues.MessageQueue | None = None
         self.selector: Select | None = None
         self.arg: Any = None
-        self.callback: SendCallback | None = None
+        self.callback: Any = None
         self.timeout: int | None = None
         given = list(rest)
         while given:
             one = given.pop(0)
             if isinstance(one, queues.MessageQueue):
                 self.queue = one
-            elif isinstance(one, SendCallback):
+            elif isinstance(one, callbacks):
                 self.callback = one
             elif isinstance(one, MessageQueueSelector) or callable(one):
                 if not given:
