@@ -1,7 +1,10 @@
 """The file system as a Disk: order of its steps, modes, links, locks, full disks."""
 
 import errno
+import mmap
 import os
+import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -181,6 +184,48 @@ def test_the_pages_of_a_warmed_file_are_in_memory(tmp_path, steps):
     region.warm(64)
     assert steps == [("fdatasync", "log")] * 4, "three times 64 pages, and the rest"
     assert not bytes(region.memory).strip(b"\0")
+    region.close()
+
+
+def locked():
+    """Bytes of this process that cannot leave memory."""
+    (found,) = re.findall(r"^VmLck:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
+    return int(found) * 1024
+
+
+def test_a_warmed_file_is_locked_in_memory_until_it_is_cooled(tmp_path, monkeypatch):
+    size = 16 * 4096
+    if resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] in range(size):
+        pytest.skip("this shell lets nothing be locked: ulimit -l")
+    monkeypatch.setattr("cometmq.region._LOCKED_TOGETHER", 3 * 4096)
+    before = locked()
+    for end in ("cool", "close"):
+        region = RealDisk().create(tmp_path / end, size)
+        region.warm(64)
+        assert locked() == before + size
+        view = region.memory[:1]
+        getattr(region, end)()
+        assert locked() == before
+        view[:] = b"x"  # it is mapped, as long as somebody looks
+
+
+def test_a_file_that_cannot_be_locked_is_used_as_it_is(tmp_path, monkeypatch, caplog):
+    real_map, size = mmap.mmap, 16 * 4096
+
+    def map_parts(descriptor, length, *rest, offset=0, **more):
+        if offset:
+            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+        return real_map(descriptor, length, *rest, **more)
+
+    monkeypatch.setattr("cometmq.region._LOCKED_TOGETHER", 4096)
+    monkeypatch.setattr(mmap, "mmap", map_parts)
+    before = locked()
+    region = RealDisk().create(tmp_path / "log", size)
+    region.warm(64)
+    assert locked() == before, "not in part either"
+    assert "ulimit -l" in caplog.text
+    region.memory[:] = bytes(size)
+    region.sync()
     region.close()
 
 

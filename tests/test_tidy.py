@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 LAYERS = [
     "errors",
     "protocol",
+    "region",
     "seams settings disk local_address collector printable",
     "background",
     "live_settings",

@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -11,14 +10,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from cometmq.errors import BadState, InUse
+from cometmq.region import RealRegion
 
 T = TypeVar("T")
 
 _OPEN_MAX = 256  # files that `write_all` has open
 _SYNCS_MAX = 32  # of them that are synced side by side: the disk serves those that wait by one
 _THREADS_MAX = 4  # flushes of log, queues and index, and the making of a file, side by side
-_PAGE_SIZE = mmap.PAGESIZE
-_TOUCHED_PAGES_MAX = 64  # at a time: the interpreter lock is held meanwhile
 
 # How a file without a name is opened, which gets one once it is complete; 0 where there are none.
 _NAMELESS: int = getattr(os, "O_TMPFILE", 0)
@@ -27,69 +25,6 @@ _KNOWS_NO_NAMELESS = (
     errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EXDEV, errno.EPERM,
     errno.ENOSYS,
 )  # fmt: skip
-
-
-class RealRegion:
-    """A mapped file. Its descriptor stays open: write errors are reported to it."""
-
-    def __init__(self, path: Path, descriptor: int, size: int) -> None:
-        self.path = path
-        self._descriptor = descriptor
-        self._map = mmap.mmap(descriptor, size)
-        self.memory = memoryview(self._map)
-
-    def find(self, pattern: bytes, start: int) -> int:
-        """By the map's own search, at memory speed, and not in what was never written."""
-        assert pattern[:1] != b"\0" != pattern[-1:], "it cannot reach into what was never written"
-        for begin, end in self.used(start):
-            found = self._map.find(pattern, begin, end)
-            if found >= 0:
-                return found
-        return -1
-
-    def used(self, start: int) -> list[tuple[int, int]]:
-        """As the file system knows it: to read a gigabyte that was never written takes seconds.
-
-        Not one by one: a read at the end of a stretch, by reading ahead, makes it longer.
-        """
-        stretches = []
-        while start < len(self._map):
-            try:
-                begin = os.lseek(self._descriptor, start, os.SEEK_DATA)
-            except OSError as error:
-                if error.errno != errno.ENXIO:
-                    raise
-                break  # nothing more
-            start = os.lseek(self._descriptor, begin, os.SEEK_HOLE)
-            stretches.append((begin, start))
-        return stretches
-
-    def warm(self, pages_a_sync: int) -> None:
-        """One byte of each page, a few pages at a time."""
-        step = _TOUCHED_PAGES_MAX * _PAGE_SIZE
-        unsynced = 0
-        for start in range(0, len(self.memory), step):
-            pages = self.memory[start : start + step : _PAGE_SIZE]
-            pages[:] = bytes(len(pages))
-            unsynced += len(pages)
-            if unsynced >= pages_a_sync:
-                self.sync()
-                unsynced = 0
-        self.sync()
-
-    def rewrite(self, start: int, end: int) -> None:
-        """One byte of each page: the kernel does not look whether it is another one."""
-        pages = self.memory[start - start % _PAGE_SIZE : end : _PAGE_SIZE]
-        pages[:] = bytes(pages)
-
-    def sync(self) -> None:
-        """By fdatasync: `mmap.flush` would hold the interpreter lock."""
-        os.fdatasync(self._descriptor)
-
-    def close(self) -> None:
-        """The map itself goes when the last view of it does."""
-        os.close(self._descriptor)
-        self.memory = memoryview(b"")
 
 
 class RealLock:

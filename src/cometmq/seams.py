@@ -52,7 +52,13 @@ class Region(Protocol):
         """Stretches from `start` on, begin and end, outside of which there are only zeros."""
 
     def warm(self, pages_a_sync: int) -> None:
-        """Have every page of a new file in memory, syncing after so many: no put waits for one."""
+        """Have every page of a new file in memory, syncing after so many: no put waits for one.
+
+        There they stay until it is cooled, as far as the system allows.
+        """
+
+    def cool(self) -> None:
+        """Its pages may leave memory again."""
 
     def rewrite(self, start: int, end: int) -> None:
         """Write what stands there once more, so that the next sync covers it.

@@ -85,6 +85,7 @@ class WatchedRegion:
         self.find = inner.find
         self.used = inner.used
         self.warm = inner.warm
+        self.cool = inner.cool
         self.rewrite = inner.rewrite
         self._inner = inner
         self._disk = disk

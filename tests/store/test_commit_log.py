@@ -274,24 +274,31 @@ def test_files_of_others_are_left_alone(opened, tmp_path):
 
 
 class WarmRegion:
-    def __init__(self, inner, warmed, failure):
+    def __init__(self, inner, disk):
         self.path, self.memory, self.close = inner.path, inner.memory, inner.close
-        self._warmed, self._failure = warmed, failure
+        self._warmed, self._cooled, self._failure = disk.warmed, disk.cooled, disk.failure
 
     def warm(self, pages):
         self._warmed.append((self.path.name, pages, threading.current_thread().name))
         if self._failure:
             raise self._failure
 
+    def cool(self):
+        self._cooled.append(self.path.name)
+
 
 class WarmDisk(RealDisk):
     def __init__(self):
         super().__init__()
-        self.warmed = []
+        self.warmed, self.cooled, self.begun = [], [], []
         self.failure = None
 
+    def begin(self, work):
+        self.begun.append(super().begin(work))
+        return self.begun[-1]
+
     def create(self, path, size):
-        return WarmRegion(super().create(path, size), self.warmed, self.failure)
+        return WarmRegion(super().create(path, size), self)
 
 
 def test_only_a_file_made_ahead_is_warmed_and_not_by_who_puts(tmp_path):
@@ -304,6 +311,8 @@ def test_only_a_file_made_ahead_is_warmed_and_not_by_who_puts(tmp_path):
     ((name, pages, thread),) = disk.warmed
     assert (name, pages) == (f"{4096:020}", 7)
     assert thread != threading.current_thread().name
+    assert disk.begun[-1].result(60) is None
+    assert disk.cooled == [f"{0:020}"], "the one that is full"
     log.close()
 
 
@@ -323,5 +332,5 @@ def test_none_is_warmed_unless_asked_for(tmp_path):
     log.room_for(3000).written += 3000
     log.begin_next()
     log.room_for(3000)
-    assert disk.warmed == []
+    assert disk.warmed == disk.cooled == []
     log.close()

@@ -158,6 +158,8 @@ class CommitLog:
             region = coming.result()
         else:
             region = self._make(base)  # also if it could not be made before: there may be room now
+        if self._warm_pages and self._files:
+            self._disk.begin(self._files[-1].region.cool)
         file = LogFile(base, region, 0)
         self._files.append(file)
         return file

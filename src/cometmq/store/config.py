@@ -80,7 +80,7 @@ class StoreConfig(Settings):
         int, Meta(ge=1, description="ms between flushes of queues")
     ] = 1_000
     warm_maped_file_enable: Annotated[
-        bool, Meta(description="touch every page of a log file that is made ahead")
+        bool, Meta(description="touch and lock every page of a log file that is made ahead")
     ] = False
     flush_least_pages_when_warm_maped_file: Annotated[
         int, Meta(ge=1, description="pages that are touched between two syncs")

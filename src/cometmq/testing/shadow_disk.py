@@ -48,6 +48,9 @@ class ShadowRegion:
         """It is in memory."""
         self.sync()
 
+    def cool(self) -> None:
+        """It stays there."""
+
     def rewrite(self, start: int, end: int) -> None:
         """In no step: the power may go before a sync."""
         self._file.rewrite(start, end)
