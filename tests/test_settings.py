@@ -52,6 +52,12 @@ def test_nothing_is_shown_that_is_none():
     [
         ({"flushIntervall": "1"}, "did you mean flushInterval"),
         ({"zzz": "1"}, "unknown setting zzz"),
+        (
+            {"zzz": "1", "flushIntervall": "1"},
+            r"unknown settings flushIntervall \(did you mean flushInterval\?\), zzz",
+        ),
+        ({"enableDLegerCommitLog": "True"}, "enableDLegerCommitLog=True: this version has no such"),
+        ({"messageStorePlugIn": "a.b.C"}, "messageStorePlugIn=a.b.C: this version has no such"),
         ({"flushInterval": "0"}, "flushInterval"),
         ({"flushInterval": "many"}, "flushInterval"),
         ({"isOn": "perhaps"}, "isOn"),
@@ -60,6 +66,11 @@ def test_nothing_is_shown_that_is_none():
 def test_a_bad_setting_is_named(values, told):
     with pytest.raises(BadSetting, match=told):
         build(Sample, values)
+
+
+def test_what_promises_nothing_is_taken():
+    harmless = {"enableDLegerCommitLog": "false", "messageStorePlugIn": "", "abortFile": "/x"}
+    assert build(Sample, harmless) == Sample()
 
 
 def test_pairs_of_a_command_line():

@@ -75,11 +75,21 @@ class LiveSettings:
             raise Refused(ResponseCode.SYSTEM_ERROR, str(error)) from error
         texts = {key: text for each in changed for key, text in as_texts(each).items()}
         content = format_properties(texts, escaped=True).encode()
-        await asyncio.wrap_future(
-            self._disk.begin(partial(self._disk.replace, self._path, content))
-        )
+        await self._keep(content)
         self._now.update({type(each): each for each in changed})
         self.changes += 1
         for told in self._listeners:
             told()
         log.info("settings changed: %s", ", ".join(f"{k}={v}" for k, v in changes.items()))
+
+    async def _keep(self, content: bytes) -> None:
+        try:
+            await asyncio.wrap_future(
+                self._disk.begin(partial(self._disk.replace, self._path, content))
+            )
+        except OSError as error:  # a file that is mounted, for one, as containers do
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"nothing is changed, as {self._path} cannot be replaced: {error.strerror}; start"
+                " the server with a settings file in a folder that it may write to",
+            ) from error

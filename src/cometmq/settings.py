@@ -63,6 +63,9 @@ MEANINGLESS = frozenset(
         "dLegerSelfId", "preferredLeaderId", "isEnableBatchPush",
         "enableLmq", "enableMultiDispatch", "maxLmqConsumeQueueNum", "enableScheduleAsyncDeliver",
         "scheduleAsyncDeliverMaxPendingLimit", "scheduleAsyncDeliverMaxResendNum2Blocked",
+        # In many a file, and without a meaning in 4.9 too.
+        "storePathConsumeQueue", "storePathIndex", "abortFile", "storeCheckpoint",
+        "mapedFileSizeCommitLog", "mapedFileSizeConsumeQueue",
         # Of the original's sample file for a broker of traces: it knows it no more than we do.
         "autoTraceBrokerEnable",
         # Nothing waits in a queue but sends; and the bloom filter knows its own size, as there.
@@ -71,6 +74,16 @@ MEANINGLESS = frozenset(
         "waitTimeMillsInHeartbeatQueue", "waitTimeMillsInTransactionQueue",
     }
 )  # fmt: skip
+
+# Those that promise what is not here, and the value with which they promise nothing: to start as
+# if nobody had asked would lose messages, or hide them.
+_PROMISES = {
+    "enableDLegerCommitLog": "false",
+    "enableLmq": "false",
+    "enableMultiDispatch": "false",
+    "messageStorePlugIn": "",
+    "readOnlyCommitLogStorePaths": "",
+}
 
 
 def parse_pairs(pairs: list[str]) -> dict[str, str]:
@@ -105,7 +118,11 @@ def build_all(
     known = {key for shape in shapes for key in shape.__struct_encode_fields__}
     unknown = sorted(values.keys() - known - MEANINGLESS)
     if unknown:
-        raise BadSetting(f"unknown setting {unknown[0]}{_hint(unknown[0], known)}")
+        told = [f"{key}{_hint(key, known)}" for key in unknown]
+        raise BadSetting(f"unknown setting{'s' * (len(told) > 1)} {', '.join(told)}")
+    for key, nothing in _PROMISES.items():
+        if values.get(key, nothing).lower() != nothing:
+            raise BadSetting(f"{key}={values[key]}: this version has no such thing")
     ignored = sorted(values.keys() & (MEANINGLESS - known))
     if ignored:
         log.info("settings without a meaning here: %s", ", ".join(ignored))
@@ -127,7 +144,7 @@ def _told(problem: str, texts: Mapping[str, str]) -> str:
 
 def _hint(key: str, known: set[str]) -> str:
     near = get_close_matches(key, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def as_texts(settings: Settings) -> dict[str, str]:

@@ -124,8 +124,7 @@ class Desk:
 
     def _build_routes(self):
         clients = ClientRoom(
-            self.clients, self.checks, self.groups, self.topics, self.filters, self.notices,
-            self.clock,
+            self.clients, self.groups, self.topics, self.filters, self.notices, self.clock,
         )  # fmt: skip
         return (
             admin_routes.topic_routes(self, self.checks, self.facts)

@@ -78,11 +78,27 @@ def test_one_heartbeat_with_a_bad_group_changes_nothing_of_the_others():
     at_broker(story)
 
 
-def test_an_unknown_group_is_refused_where_none_is_made():
+def test_an_unknown_group_costs_the_others_of_a_client_nothing_where_none_is_made():
+    """A client beats for all groups of its process at once; the pulls of this one are refused."""
+
     async def story(whole):
-        reply = await whole.ask(RequestCode.HEART_BEAT, body=dumps(consumer_beat()))
-        assert reply.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
-        assert whole.clients.consumers == {}
+        whole.make_topic()
+        whole.groups.put(GroupConfig(group_name="G"))
+        groups = [consumer_beat(name, ("T", "*")).consumer_data_set[0] for name in ("G", "H")]
+        beat = Heartbeat(
+            client_id="c1",
+            consumer_data_set=groups,
+            producer_data_set=[ProducerData(group_name="P")],
+        )
+        assert (await whole.ask(RequestCode.HEART_BEAT, body=dumps(beat))).code == 0
+        assert await members(whole) == ["c1"]
+        assert "P" in whole.clients.producers
+        assert whole.groups.get("H") is None
+        assert whole.topics.get("%RETRY%H") is None
+        read = await whole.pull(consumer_group="G", sys_flag=0)
+        assert read.code == ResponseCode.PULL_NOT_FOUND
+        refused = await whole.pull(consumer_group="H", sys_flag=0)
+        assert refused.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
 
     at_broker(story, auto_create_subscription_group=False)
 

@@ -24,6 +24,7 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.fastjson import loads
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.headers.base import write_header
+from cometmq.protocol.headers.topic import TopicHeader
 from cometmq.protocol.names import OFFSET_MOVED_TOPIC
 from cometmq.remoting.dispatch import Reply
 from remoting.rig import raw_peer, until
@@ -439,5 +440,31 @@ def test_a_group_that_is_no_more_is_told_so_when_its_wait_is_over():
         whole.clients.drop(link)
         await whole.clock.advance(15_000)
         assert task.result().code == ResponseCode.SUBSCRIPTION_NOT_EXIST
+
+    at_broker(story)
+
+
+def test_who_waits_is_told_when_his_group_may_read_no_more():
+    async def story(whole):
+        whole.make_topic()
+        whole.groups.put(GroupConfig(group_name="G"))
+        task = await parked(whole)
+        whole.groups.put(GroupConfig(group_name="G", consume_enable=False))
+        await whole.send(body=b"not for G")
+        assert (await task).code == ResponseCode.NO_PERMISSION
+
+    at_broker(story)
+
+
+def test_who_waits_is_told_that_the_topic_is_no_more():
+    async def story(whole):
+        whole.make_topic()
+        await whole.send()
+        task = await parked(whole, queue_offset=1)
+        header = TopicHeader(topic="T")
+        assert (await whole.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)).code == 0
+        await whole.clock.advance(15_000)
+        assert (await task).code == ResponseCode.TOPIC_NOT_EXIST
+        assert read_all(whole.store, OFFSET_MOVED_TOPIC, 0) == []
 
     at_broker(story)

@@ -1,5 +1,7 @@
 """What a broker says of itself."""
 
+import errno
+
 from broker.desk import at_desk
 from cometmq.broker.config import BrokerConfig
 from cometmq.protocol.bodies.stats import BrokerStats
@@ -156,6 +158,21 @@ def test_settings_that_may_not_be_changed(tmp_path):
             (b"\xff", ResponseCode.SYSTEM_ERROR),
         ):
             assert (await desk.ask(RequestCode.UPDATE_BROKER_CONFIG, body=body)).code == code, body
+        assert (await desk.ask(RequestCode.GET_BROKER_CONFIG)).body == before
+
+    at_desk(tmp_path, story)
+
+
+def test_settings_that_cannot_be_written_stay_as_they_are(tmp_path):
+    async def story(desk):
+        def replace(path, content):
+            raise OSError(errno.EBUSY, "Device or resource busy")
+
+        desk.settings._disk.replace = replace
+        before = (await desk.ask(RequestCode.GET_BROKER_CONFIG)).body
+        reply = await desk.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=4")
+        assert reply.code == ResponseCode.SYSTEM_ERROR
+        assert "broker.properties cannot be replaced: Device or resource busy" in reply.remark
         assert (await desk.ask(RequestCode.GET_BROKER_CONFIG)).body == before
 
     at_desk(tmp_path, story)

@@ -109,6 +109,9 @@ FITTING = {
     "mappedFileSizeConsumeQueue": "2000", "mappedFileSizeConsumeQueueExt": "2000",
     "cleanResourceInterval": "1000", "deleteWhen": "04",
     "messageDelayLevel": "1s 2s", "namesrvAddr": "127.0.0.1:9876",
+    # What they promise is not here.
+    "enableDLegerCommitLog": "false", "enableLmq": "false", "enableMultiDispatch": "false",
+    "messageStorePlugIn": "", "readOnlyCommitLogStorePaths": "",
 }  # fmt: skip
 
 
@@ -124,7 +127,8 @@ def every_setting():
 
 def test_every_setting_of_the_original_is_taken(tmp_path):
     given = [
-        f"{name}={FITTING.get(name) or VALUES[kind]}" for name, (kind, _) in every_setting().items()
+        f"{name}={FITTING.get(name, VALUES.get(kind))}"
+        for name, (kind, _) in every_setting().items()
     ]
     assert len(given) > 180
     settings_of(run("broker", "-p", *given, home=tmp_path))

@@ -104,6 +104,15 @@ def test_an_old_connection_that_closes_late_takes_nobody_with_it(table):
     assert table.cluster_info().cluster_addr_table == {}
 
 
+def test_a_broker_that_leaves_late_does_not_take_who_has_its_place(table):
+    table.register(who(address="old"), what("T"), "l1", 0)
+    table.register(who(address="new"), what("T"), "l2", 0)
+    table.unregister(leaving(who(address="old")))
+    assert addresses_of(table, "T") == {"a": {0: "new"}}
+    table.unregister(leaving(who(address="new")))
+    assert table.route("T") is None
+
+
 def test_silence_longer_than_the_limit_ends_a_broker_and_asking_is_no_silence(table):
     table.register(who("a"), what("T"), "la", 0)
     table.register(who("b"), what("T"), "lb", 0)

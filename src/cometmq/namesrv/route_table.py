@@ -135,11 +135,12 @@ class RouteTable(Generic[L]):
         return node.version if node is not None else None
 
     def unregister(self, who: BrokerHeader) -> None:
-        """A broker stops, and says so."""
+        """A broker stops, and says so. One that has taken its number meanwhile stays."""
         self._nodes.pop(who.broker_addr, None)
         self._filter_servers.pop(who.broker_addr, None)
         broker = self._brokers.get(who.broker_name)
-        if broker is not None and broker.addresses.pop(who.broker_id, None) is not None:
+        if broker is not None and broker.addresses.get(who.broker_id) == who.broker_addr:
+            del broker.addresses[who.broker_id]
             self._leave_if_empty(who.broker_name, broker)
         self.generation += 1
 

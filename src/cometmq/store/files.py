@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from cometmq.errors import BadSetting
 from cometmq.store.config import StoreConfig
 from cometmq.store.queue_extension import EXTENSIONS
 
@@ -17,8 +18,10 @@ class StoreFiles:
     @classmethod
     def of(cls, config: StoreConfig) -> "StoreFiles":
         """As the settings say."""
-        root = Path(config.store_path_root_dir)
-        return cls(root, Path(config.store_path_commit_log or root / "commitlog"))
+        root, log = Path(config.store_path_root_dir), config.store_path_commit_log
+        if "," in log:  # several folders, to the original: a store there would seem empty
+            raise BadSetting(f"storePathCommitLog={log}: this version has one folder for the log")
+        return cls(root, Path(log or root / "commitlog"))
 
     @property
     def queues(self) -> Path:

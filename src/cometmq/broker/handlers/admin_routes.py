@@ -43,7 +43,7 @@ def topic_routes(p: Parts, checks: Checks, facts: StoreFacts) -> dict[int, Route
         code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: Route(topics.system, NoHeader),
         code.QUERY_TOPIC_CONSUME_BY_WHO: Route(topics.consumers, TopicHeader),
         code.CLEAN_UNUSED_TOPIC: Route(topics.clean_unused, NoHeader),
-        code.CLEAN_EXPIRED_CONSUMEQUEUE: Route(topics.clean_expired, NoHeader),
+        code.CLEAN_EXPIRED_CONSUMEQUEUE: Route(topics.clean_queues, NoHeader),
         code.DELETE_EXPIRED_COMMITLOG: Route(topics.clean_expired, NoHeader),
         code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Route(groups.update, NoHeader),
         code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: Route(groups.all, NoHeader),

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from cometmq.broker.clients import Client, Clients
 from cometmq.broker.filters import Filters
 from cometmq.broker.groups import GroupTable
-from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.notices import Notices
 from cometmq.broker.topics import TopicTable
 from cometmq.errors import Malformed, Refused
@@ -30,7 +29,6 @@ class ClientRoom:
     """Heartbeats, and who belongs to a group."""
 
     clients: Clients
-    checks: Checks
     groups: GroupTable
     topics: TopicTable
     filters: Filters
@@ -44,6 +42,8 @@ class ClientRoom:
             check_group(producer.group_name)
         configs = [self._group_of(consumer) for consumer in beat.consumer_data_set]
         for consumer, config in zip(beat.consumer_data_set, configs, strict=True):
+            if config is None:  # its pulls are refused; other groups of the client have theirs
+                continue
             self.groups.keep(config)
             self.topics.ensure(
                 retry_topic(consumer.group_name),
@@ -61,9 +61,9 @@ class ClientRoom:
         self.notices.groups_changed(self.clients.heard(beat, client))
         return Reply()
 
-    def _group_of(self, consumer: ConsumerData) -> GroupConfig:
-        """The group, whose retries must have a place too."""
-        config = self.checks.groups.known(consumer.group_name)
+    def _group_of(self, consumer: ConsumerData) -> GroupConfig | None:
+        """The group, whose retries must have a place too; None if it may not be made."""
+        config = self.groups.find(consumer.group_name)
         check_topic(retry_topic(consumer.group_name))
         return config
 

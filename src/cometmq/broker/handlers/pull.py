@@ -117,6 +117,7 @@ class Pulling:
             if is_over or _code(offset, found) != _NOT_FOUND:
                 return self._reply(call, ask, group, found, offset)
             await self.arrivals.wait_past(ask.topic, ask.queue_id, offset, wanted.tag, patience_ms)
+            group = self.checks.readable_queue(ask.consumer_group, ask.topic, ask.queue_id)
             asked_now = self.filters.of_pull(ask, group)
             if asked_now != wanted:  # its group subscribed anew: what was passed over may be wanted
                 wanted, offset = asked_now, ask.queue_offset

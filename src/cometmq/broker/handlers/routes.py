@@ -95,7 +95,7 @@ def _pulls(p: Parts, checks: Checks) -> dict[int, Route]:
 
 
 def _clients(p: Parts, checks: Checks) -> dict[int, Route]:
-    clients = ClientRoom(p.clients, checks, p.groups, p.topics, p.filters, p.notices, p.clock)
+    clients = ClientRoom(p.clients, p.groups, p.topics, p.filters, p.notices, p.clock)
     locks = LockRoom(p.topics, p.locks, p.clock)
     code = RequestCode
     return {

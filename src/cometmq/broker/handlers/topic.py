@@ -118,8 +118,12 @@ class TopicRoom:
         return Reply()
 
     def clean_expired(self, call: Call, ask: NoHeader) -> Reply:
-        """DELETE_EXPIRED_COMMITLOG, and CLEAN_EXPIRED_CONSUMEQUEUE: here queues go with the log."""
+        """DELETE_EXPIRED_COMMITLOG."""
         self.store.clean()
+        return Reply()
+
+    def clean_queues(self, call: Call, ask: NoHeader) -> Reply:
+        """CLEAN_EXPIRED_CONSUMEQUEUE: what lies before the log. Here it goes with the log."""
         return Reply()
 
     def _bounds(self, topic: str, queue_id: int) -> TopicOffset:
