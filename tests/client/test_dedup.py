@@ -212,3 +212,40 @@ def test_a_coroutine_given_to_guard_is_refused(dedup):
 
     with pytest.raises(BadSetting, match="guard_async"):
         dedup.guard(listener)
+
+
+def test_what_makes_a_coroutine_is_refused_when_it_does_and_its_key_is_free(dedup):
+    async def work(message):
+        raise AssertionError("it never runs")
+
+    for _ in range(2):
+        with pytest.raises(BadSetting, match="makes a coroutine: use guard_async"):
+            dedup.guard(lambda message: work(message))(MESSAGE)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_end_that_fails_leaves_no_key_in_progress(dedup, is_async):
+    ran, answers = [], [ValueError("not today"), True]
+
+    def is_done(result):
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def run():
+        if not is_async:
+            return dedup.guard(ran.append, is_done)(MESSAGE)
+
+        async def listener(message):
+            ran.append(message)
+
+        async def call():
+            return await dedup.guard_async(listener, is_done)(MESSAGE)
+
+        return asyncio.run(call())
+
+    with pytest.raises(ValueError, match="not today"):
+        run()
+    run()
+    assert ran == [MESSAGE, MESSAGE]

@@ -91,10 +91,13 @@ class Dedup:
                 return begun.skipped()  # type: ignore[no-any-return]
             try:
                 result = listener(begun.given)
+                if inspect.iscoroutine(result):  # of what did not look like one
+                    result.close()
+                    raise BadSetting(f"{listener!r} makes a coroutine: use guard_async")
+                return begun.end(result, is_done)  # type: ignore[no-any-return]
             except BaseException:
                 begun.release()
                 raise
-            return begun.end(result, is_done)  # type: ignore[no-any-return]
 
         return guarded
 
@@ -124,7 +127,11 @@ class Dedup:
                 await self._called(begun.release)
                 raise
             ended = self._called(partial(begun.end, result, is_done))
-            return await asyncio.shield(ended)
+            try:
+                return await asyncio.shield(ended)
+            except Exception:  # of the store, or of is_done
+                await self._called(begun.release)
+                raise
 
         return guarded
 
@@ -138,7 +145,10 @@ class Dedup:
         if self._store.blocks:
             return loop.run_in_executor(None, work)
         called: asyncio.Future[T] = loop.create_future()
-        called.set_result(work())
+        try:
+            called.set_result(work())
+        except Exception as error:  # noqa: BLE001 - raised to who awaits
+            called.set_exception(error)
         return called
 
 

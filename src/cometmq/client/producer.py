@@ -8,6 +8,7 @@ What is raised before a frame is written (BadMessage, NoRoute, Closed) has chang
 
 import asyncio
 import logging
+from asyncio import get_running_loop
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, Self
 
@@ -87,6 +88,7 @@ class Producer(Asker):
         self._telling = Telling(self._sending, self._under_way, self.singles.resume)
         self._request_reply = RequestReply(session, self._heard, self.send_marked)
         self._not_open_why = _NOT_STARTED
+        self._closing: asyncio.Task[None] | None = None
 
     # Its life
 
@@ -106,9 +108,12 @@ class Producer(Asker):
 
     async def close(self) -> None:
         """End what is begun, for as long as a send may take; then leave. May be called again."""
-        was, self._not_open_why = self._not_open_why, _CLOSED
-        if was == _CLOSED:
-            return
+        if self._closing is None:
+            was, self._not_open_why = self._not_open_why, _CLOSED
+            self._closing = get_running_loop().create_task(self._leave(was))
+        await asyncio.shield(self._closing)  # who stops waiting does not stop it half way
+
+    async def _leave(self, was: str) -> None:
         session = self._session
         try:
             if not was and not session.closed_why:
@@ -132,10 +137,10 @@ class Producer(Asker):
             log.warning("closed with %d sends under way", self._under_way.count)
 
     def check_open(self) -> None:
-        """Closed, if it is, or not started, or of the process that this one was forked from."""
+        """Closed, if it is, not started, or of another loop or the process that forked this."""
         if self._not_open_why:
             raise Closed(self._not_open_why)
-        self._session.check_open()
+        self._session.check_here()
 
     # Sends
 
@@ -157,7 +162,8 @@ class Producer(Asker):
         Unreachable it is not known whether a broker has stored the message.
         """
         # What would be a call is written out, here and in `send_soon`.
-        if self._not_open_why or self._session.closed_why:
+        session = self._session
+        if self._not_open_why or session.closed_why or get_running_loop() is not session.loop:
             self.check_open()
         choice = choice_of(queue, selector, key)
         singles = self.singles
@@ -198,7 +204,8 @@ class Producer(Asker):
         TooManyRequests: await `flush` from time to time.
         """
         try:
-            if self._not_open_why or self._session.closed_why:
+            session = self._session
+            if self._not_open_why or session.closed_why or get_running_loop() is not session.loop:
                 self.check_open()
             choice = choice_of(queue, selector, key)
             singles, telling = self.singles, self._telling

@@ -63,7 +63,7 @@ class Session:
             config.client_id, self.members, self.pool, self.routes, config.api_timeout_ms
         )
         self.unique_key = UniqueKeys(_address_bytes(config.client_ip), self.clock)
-        self._has_begun = False
+        self.loop: asyncio.AbstractEventLoop | None = None  # on which it has begun
         self.closed_why = ""  # as long as it is not
         self._closing: asyncio.Task[None] | None = None
         _all.add(self)
@@ -90,6 +90,12 @@ class Session:
         """Closed, if it is."""
         if self.closed_why:
             raise Closed(self.closed_why)
+
+    def check_here(self) -> None:
+        """Closed, if it is, or of another loop, whose answers would never be heard on this one."""
+        self.check_open()
+        if self.loop not in (None, asyncio.get_running_loop()):
+            raise Closed("it was started on another event loop: make one for each loop")
 
     async def join_producer(self, member: ProducerMember) -> None:
         """It counts from the next heartbeat on, which is now for the brokers that are known."""
@@ -138,7 +144,7 @@ class Session:
         timeout_ms: int | None = None,
     ) -> Command:
         """The response of a broker that grants what is asked; Refused, with its reason, if not."""
-        self.check_open()
+        self.check_here()
         if timeout_ms is None:
             timeout_ms = self.config.api_timeout_ms
         response = await self.pool.invoke(address, code, header, body, timeout_ms=timeout_ms)
@@ -185,10 +191,10 @@ class Session:
         self.pool.leave_behind()
 
     def _begin(self) -> None:
-        self.check_open()
-        if self._has_begun:
+        self.check_here()
+        if self.loop is not None:
             return
-        self._has_begun = True
+        self.loop = asyncio.get_running_loop()
         config, background = self.config, self.background
         self.routes.on_new_broker(lambda: background.start(self.heart.beat(), "heartbeat"))
         background.every(

@@ -105,10 +105,10 @@ class TransactionProducer(Producer):
         if isinstance(hook, EndHook):
             self._ends.add(hook)
 
-    async def close(self) -> None:
+    async def _leave(self, was: str) -> None:
         """As of any producer: it waits for local transactions too, for as long."""
         try:
-            await super().close()
+            await super()._leave(was)
         finally:
             self._threads.close()
             self._checks.close()

@@ -123,7 +123,9 @@ class Listener:
             if task is not None and task.cancelling():
                 raise
             call.error = error  # something that the handler awaited was cancelled
-        except Exception as error:  # noqa: BLE001 - it is logged with its messages
+        except (KeyboardInterrupt, SystemExit):
+            raise  # they end the loop
+        except BaseException as error:  # noqa: BLE001 - it is logged with its messages
             call.error = error
         call.took_ms = self._clock.monotonic_ms() - started_ms
 

@@ -56,6 +56,7 @@ class PushConsumer:
         self._joining: asyncio.Task[None] | None = None
         self._is_started = False
         self._is_closed = False
+        self._closing: asyncio.Task[None] | None = None
         self._is_suspended = False
 
     async def __aenter__(self) -> Self:
@@ -163,9 +164,15 @@ class PushConsumer:
         """
         if self._joining is None or self._listener is None:
             raise BadSetting("a consumer is ready after start() and listen()")
-        await asyncio.shield(self._joining)
+        try:
+            await asyncio.shield(self._joining)
+        except asyncio.CancelledError:
+            if self._is_closed and self._joining.cancelled():  # it was, and not who waits
+                self._check_open()
+            raise
         assert self._member is not None, "made before it joins"
         await self._member.is_ready.wait()
+        self._check_open()
 
     def suspend(self) -> None:
         """Pull no more until `resume`; what was pulled is still consumed."""
@@ -185,9 +192,12 @@ class PushConsumer:
         Calls that have begun get three seconds. With `await_termination_when_shutdown_ms`, all that
         was pulled is consumed within that time.
         """
-        if self._is_closed:
-            return
-        self._is_closed = True
+        if self._closing is None:
+            self._is_closed = True
+            self._closing = asyncio.get_running_loop().create_task(self._end())
+        await asyncio.shield(self._closing)  # who stops waiting does not stop it half way
+
+    async def _end(self) -> None:
         try:
             if self._joining is not None:
                 self._joining.cancel()

@@ -32,6 +32,7 @@ from cometmq.client.namespace import Namespace
 from cometmq.client.queries import Queries
 from cometmq.client.route import Route
 from cometmq.client.session import Session
+from cometmq.errors import Closed
 from cometmq.protocol.bodies.consumer import ConsumerRunningInfo, DirectConsumption
 from cometmq.protocol.bodies.heartbeat import ConsumerData, ConsumeType, MessageModel
 from cometmq.protocol.bodies.queues import MessageQueue
@@ -166,15 +167,20 @@ class PushMember:
         self._soon.close()
         self._holdings.stop_pulling()
         patience_ms = self._config.await_termination_when_shutdown_ms
-        await self._within(
-            max(patience_ms, _CLOSE_MS), self._consumption.drain(begun_only=not patience_ms),
-            "listeners still run",
-        )  # fmt: skip
-        await self._within(_CLOSE_MS, self._holdings.close(), "queues are given up by force")
-        self._consumption.close()
-        await self._background.close()
-        if self._session.members.consumers.get(self.group) is self:  # else it could not join
-            await self._session.leave_consumer(self)
+        try:
+            await self._within(
+                max(patience_ms, _CLOSE_MS), self._consumption.drain(begun_only=not patience_ms),
+                "listeners still run",
+            )  # fmt: skip
+            await self._within(_CLOSE_MS, self._holdings.close(), "queues are given up by force")
+        except Closed as error:  # a session that others share may end before us
+            log.warning("offsets of %s are not committed: %s", self.group, error)
+        finally:
+            self.is_ready.set()  # who waits for it learns that it is closed
+            self._consumption.close()
+            await self._background.close()
+            if self._session.members.consumers.get(self.group) is self:  # else it could not join
+                await self._session.leave_consumer(self)
 
     async def _within(self, patience_ms: int, work: Coroutine[Any, Any, None], what: str) -> None:
         working = asyncio.ensure_future(work)
