@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from clients_live.consuming import named
 from clients_live.reading import read_all
 from cometmq.client.producer import Producer
 from cometmq.compat import (
@@ -191,7 +192,7 @@ def test_transactions_and_lite_pull(cluster):
 
 
 def test_requests_to_a_queue_and_with_a_callback(cluster, producer):
-    topic = "JavaAsks"
+    topic = named("JavaAsks")
     queue = producer.send(Message(topic, b"the topic is made by it")).getMessageQueue()
     replies, errors = Taken(1), Taken(1)
 
@@ -209,9 +210,9 @@ def test_requests_to_a_queue_and_with_a_callback(cluster, producer):
     async def answer():
         address = cluster.namesrv.address
         async with Producer("java-answerers", address) as answerer:
-            first, one, two = await read_all(address, topic, 3)
-            assert {one.queue_id, two.queue_id} == {queue.getQueueId()} == {first.queue_id}
-            await answerer.reply(one, b"re: " + one.body)
+            found = {each.text(): each for each in await read_all(address, topic, 3)}
+            assert {each.queue_id for each in found.values()} == {queue.getQueueId()}
+            await answerer.reply(found["one?"], b"re: one?")
 
     asyncio.run(answer())
     assert replies.wait() == ["re: one?"]
@@ -224,7 +225,7 @@ def test_requests_to_a_queue_and_with_a_callback(cluster, producer):
 
 def test_pulls_queue_by_queue(cluster, producer):
     """As the programs of Java do that keep their offsets themselves."""
-    topic = "JavaPulls"
+    topic = named("JavaPulls")
     sent = [producer.send(Message(topic, f"Tag{n % 2}", f"{n}".encode())) for n in range(20)]
     last = {each.getMessageQueue(): each.getQueueOffset() for each in sent}
     consumer = DefaultMQPullConsumer("java-pullers")
