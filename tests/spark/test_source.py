@@ -137,6 +137,27 @@ def test_times_choose_the_first_message_at_or_after(cluster, sender):
     assert numbers(late) == []
 
 
+@pytest.mark.parametrize("chosen", [{"tags": "rare"}, {"sql92": "TAGS = 'rare'"}])
+def test_times_are_those_of_all_messages_whatever_is_chosen(cluster, sender, chosen):
+    """The search looks at messages that the filter leaves out, more than a broker passes over."""
+    sender.create("sparse", 1)
+    rare = (2500, 7900)
+    entries = [
+        (body, properties | {"TAGS": "rare" if number in rare else "common"})
+        for number, (body, properties) in enumerate(numbered(8000))
+    ]
+    (begin,) = stream_of(cluster, subscribe="sparse").initialOffset()["sparse"].values()
+    sender.batch("sparse", 0, entries[:5000])
+    time.sleep(0.05)
+    middle = str(int(time.time() * 1000))
+    time.sleep(0.05)
+    sender.batch("sparse", 0, entries[5000:])
+    begun = json.dumps({"sparse": {"broker-a": begin}})
+    before = {"startingOffsets": begun, "endingTimestamp": middle}
+    assert numbers(load(cluster, subscribe="sparse", **before, **chosen)) == [2500]
+    assert numbers(load(cluster, subscribe="sparse", startingTimestamp=middle, **chosen)) == [7900]
+
+
 def test_group_offsets(cluster, orders):
     servers = Cluster((cluster.namesrv.address,), Access())
     servers.commit("readers", {MessageQueue("bills", "broker-a", 0): 1990})

@@ -9,7 +9,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cometmq.errors import NoRoute, TimedOut, Unreachable, WorldError
 from cometmq.protocol.bodies.queues import MessageQueue
@@ -241,9 +241,13 @@ _PULL_CODES = frozenset(
 
 
 def one_stored_ms(reading: Reading, queue: MessageQueue, offset: int) -> int | None:
-    """When the message at an offset was stored; None if there is none."""
+    """When the message at an offset was stored; None if there is none.
+
+    Of any message: with the filter of a reading, brokers would answer with a later one, or none.
+    """
+    every = replace(reading, expression="*", expression_kind="TAG")
     link = reading.cluster.link_to(queue.topic, queue.broker_name)
-    response = link.ask(RequestCode.PULL_MESSAGE, reading.header(queue, offset, 1))
+    response = link.ask(RequestCode.PULL_MESSAGE, every.header(queue, offset, 1))
     if response.code != ResponseCode.SUCCESS:
         return None
     return int(records_of_pull(response.body).stored_ms[0])
