@@ -14,7 +14,7 @@ from spark.test_source import load, wait_for
 pytest.importorskip("pyspark", reason=NEEDS)
 import pyarrow as pa
 
-from cometmq.spark import recognition
+from cometmq.spark import recognition, sink
 from cometmq.spark.delays import Delays
 from cometmq.spark.link import Access, links_of
 from cometmq.spark.recognition import Attempt
@@ -174,6 +174,37 @@ def test_exactly_once_after_half_of_a_batch(cluster, sender):
     stamps = [dict(row["properties"])[STAMP] for row in rows]
     assert all(stamp.startswith("query-3/5/2/") for stamp in stamps)
     assert len(set(stamps)) == 1400
+
+
+class FirstAttempt:
+    """What Spark tells a task, also one of a stage that is run again."""
+
+    @classmethod
+    def get(cls):
+        return cls()
+
+    def partitionId(self):
+        return 0
+
+    def attemptNumber(self):
+        return 0
+
+
+def test_a_batch_write_whose_stage_is_run_again_writes_each_row_once(
+    cluster, sender, monkeypatch
+):
+    sender.create("staged", 2)
+    monkeypatch.setattr(sink, "TaskContext", FirstAttempt)
+    writer = sink.RocketMQWriter(options_of(cluster, topic="staged", delivery="exactly-once"))
+
+    def broken():
+        yield numbered_batch(0, 700)
+        raise ConnectionAbortedError("what it reads from has gone")
+
+    with contextlib.suppress(ConnectionAbortedError):
+        writer.write(broken())
+    assert writer.write(iter([numbered_batch(0, 1400)])).rows == 1400
+    assert bodies(cluster, "staged") == list(range(1400))
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class Attempt:
     query: str
     batch: str
     partition: int
-    again: bool  # a try before this one has just ended
+    again: bool  # a try before this one may have just ended
     since_ms: int | None = None  # of a batch that has no query: when it began
 
     @property
@@ -165,7 +165,7 @@ class Recognition:
     def _read(self, queue: MessageQueue) -> None:
         """Step 3: stamps of ours, from where the batch began to the end."""
         first, end = self._cluster.first(queue), self._cluster.end(queue)
-        begin = min(max(self._begin(queue, end), first), end)
+        begin = min(max(self._begin(queue), first), end)
         reading = Reading(self._cluster, self._attempt.group, fail_on_data_loss=False)
         lowest = end
         for records in RangePull(reading, Range(queue, begin, end)).records():
@@ -178,13 +178,13 @@ class Recognition:
                 lowest = min(lowest, int(records.queue_offsets[pc.index(mine, True).as_py()]))
         self.begins[queue] = min(lowest, self.begins.get(queue, lowest))
 
-    def _begin(self, queue: MessageQueue, end: int) -> int:
+    def _begin(self, queue: MessageQueue) -> int:
         """Before any row of this batch."""
         since_ms = self._attempt.since_ms
         if since_ms is None:
             begin = self._cluster.of_group(self._attempt.group, queue) or 0
             return self._known.setdefault(queue, begin)
-        return self._cluster.near(queue, since_ms - _CLOCKS_MS) if self._again else end
+        return self._cluster.near(queue, since_ms - _CLOCKS_MS)
 
 
 def dispatched(link: Link) -> tuple[int, int] | None:

@@ -142,9 +142,9 @@ class RocketMQWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """In a worker."""
-        context = TaskContext.get()
-        again = context.attemptNumber() > 0
-        attempt = Attempt(self._job, "batch", context.partitionId(), again, self._began_ms)
+        # Any may be another try: a stage that is run again counts its attempts from 0 again.
+        partition = TaskContext.get().partitionId()
+        attempt = Attempt(self._job, "batch", partition, again=True, since_ms=self._began_ms)
         return _write(self._options, attempt, iterator)
 
 
