@@ -1,6 +1,7 @@
 """Rows written to topics and read back."""
 
 import contextlib
+import socket
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from cometmq.spark import recognition, sink
 from cometmq.spark.delays import Delays
-from cometmq.spark.link import Access, links_of
+from cometmq.spark.link import Access, Links, links_of
 from cometmq.spark.recognition import Attempt
 from cometmq.spark.rows import STAMP
 from cometmq.spark.sink import WriteOptions, _write
@@ -274,6 +275,32 @@ def test_an_attempt_that_was_held_up_is_told_that_its_time_is_over(cluster, send
     with pytest.raises(recognition.Superseded, match="batch 1 of query query-4"):
         write(options, held_up(), replace(first, batch="1"))
     assert bodies(cluster, "late") == list(range(20))
+
+
+def test_an_attempt_that_was_cut_off_while_it_sent_nothing_looks_again(
+    cluster, sender, monkeypatch
+):
+    sender.create("cut", 2)
+    options = options_of(cluster, topic="cut", delivery="exactly-once")
+    made = []
+
+    def remembered(access):
+        made.append(Links(access))
+        return made[-1]
+
+    monkeypatch.setattr(sink, "Links", remembered)
+    attempt = Attempt("query-6", "3", 0, False)
+
+    def cut_off():
+        yield numbered_batch(0, 100)
+        for link in made[0]._links.values():
+            link._socket.shutdown(socket.SHUT_RDWR)
+        # Meanwhile another attempt does all of it.
+        assert write(options, [numbered_batch(0, 200)], replace(attempt, again=True)).rows == 200
+        yield numbered_batch(100, 100)
+
+    write(options, cut_off(), attempt)
+    assert bodies(cluster, "cut") == list(range(200))
 
 
 def test_a_broker_that_cannot_tell_how_far_it_is_is_asked_again(cluster, sender, monkeypatch):

@@ -220,8 +220,8 @@ class Delivery:
                 f"not sent, after {self._patience_s:.0f} s of attempts: {error}"
             ) from error
         lost = [(queue, on_way) for queue, on_way in self._on_way.items() if not on_way[1].is_open]
-        if lost and self._recognition is not None:
-            self._recognition.forget()
+        if self._recognition is not None and (lost or self._links.has_broken):
+            self._recognition.forget()  # off the broker's list: another attempt may have gone on
             lost = list(self._on_way.items())
         for queue, (parcel, _, _) in reversed(lost):
             del self._on_way[queue]

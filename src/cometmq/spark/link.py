@@ -171,6 +171,12 @@ class Links:
         """All of them."""
         for link in self._links.values():
             link.close()
+        self._links.clear()
+
+    @property
+    def has_broken(self) -> bool:
+        """If one of them is of no more use."""
+        return any(not link.is_open for link in self._links.values())
 
 
 _kept: dict[tuple[int, Access], Links] = {}
