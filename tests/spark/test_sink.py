@@ -16,6 +16,7 @@ pytest.importorskip("pyspark", reason=NEEDS)
 import pyarrow as pa
 
 from cometmq.spark import recognition, sink
+from cometmq.spark.cluster import Cluster
 from cometmq.spark.delays import Delays
 from cometmq.spark.link import Access, Links, links_of
 from cometmq.spark.recognition import Attempt
@@ -125,7 +126,7 @@ def test_a_row_is_delivered_at_its_time_or_later_and_never_before(cluster, sende
     """Levels of the brokers are those of conftest: 2s 1s 30s 5m."""
     sender.create("on-time", 2)
     options = options_of(cluster, {"body": "string", "deliverAt": "timestamp"}, topic="on-time")
-    resolved = Delays(options.cluster).resolved(
+    resolved = Delays(options.cluster, 1).resolved(
         timed_batch(None, -5, 0.5, 1.5, 3, 29, 40, 299), "on-time"
     )
     assert resolved["delayLevel"].to_pylist() == [0, 0, 2, 1, 3, 3, 4, 4]
@@ -191,9 +192,7 @@ class FirstAttempt:
         return 0
 
 
-def test_a_batch_write_whose_stage_is_run_again_writes_each_row_once(
-    cluster, sender, monkeypatch
-):
+def test_a_batch_write_whose_stage_is_run_again_writes_each_row_once(cluster, sender, monkeypatch):
     sender.create("staged", 2)
     monkeypatch.setattr(sink, "TaskContext", FirstAttempt)
     writer = sink.RocketMQWriter(options_of(cluster, topic="staged", delivery="exactly-once"))
@@ -248,6 +247,41 @@ def test_a_topic_that_is_not_there_and_a_server_that_is_not(cluster):
         options_of(cluster, topic="unheard").check_topic()
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):
         options_of(cluster, topic="t", nameServer="127.0.0.1:1").check_topic()
+
+
+PLACES = {
+    "any": ({}, {}),
+    "by rank": ({"queueId": "int"}, {"queueId": 1}),
+    "by key": ({"shardingKey": "string"}, {"shardingKey": "s"}),
+    "by time": ({"deliverAt": "timestamp"}, {"deliverAt": datetime(2020, 1, 1, tzinfo=UTC)}),
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "delivery"),
+    [(place, "at-least-once") for place in PLACES]
+    + [(place, "exactly-once") for place in PLACES if place != "by time"],
+)
+def test_a_route_that_is_not_there_just_now_is_waited_for(
+    cluster, sender, monkeypatch, place, delivery
+):
+    more, values = PLACES[place]
+    topic = f"routed-{'-'.join(more) or 'any'}-{delivery}"
+    sender.create(topic, 2)
+    options = options_of(cluster, {"body": "string"} | more, topic=topic, delivery=delivery)
+    asked = []
+
+    def absent(self, code, header=None):
+        asked.append(code)
+        if len(asked) > 2:
+            monkeypatch.undo()
+        raise Unreachable("no name server answers")
+
+    monkeypatch.setattr(Cluster, "_ask_name_server", absent)
+    rows = pa.RecordBatch.from_pylist([{"body": "7"} | values])
+    assert write(options, [rows]).rows == 1
+    assert len(asked) == 3
+    assert bodies(cluster, topic) == [7]
 
 
 def test_a_message_that_the_broker_refuses_is_told(cluster, sender):

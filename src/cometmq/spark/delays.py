@@ -6,6 +6,7 @@ before. One further off than the longest level is refused, as nothing would keep
 """
 
 import time
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from cometmq.errors import BadMessage
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.java import parse_properties
 from cometmq.spark.cluster import Cluster
+from cometmq.spark.patience import patiently
 from cometmq.spark.property_table import Ints
 
 DELIVER_AT = "deliverAt"
@@ -26,8 +28,9 @@ _SETTING = "messageDelayLevel"
 class Delays:
     """Of one task: what the brokers of its topics have is asked once."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, patience_ms: int) -> None:
         self._cluster = cluster
+        self._patience_ms = patience_ms
         self._levels: dict[str, Ints] = {}  # by topic: milliseconds of each level, from level 1 on
 
     def resolved(self, batch: pa.RecordBatch, topic: str | None) -> pa.RecordBatch:
@@ -59,7 +62,7 @@ class Delays:
 
     def _lengths(self, topic: str) -> Ints:
         if topic not in self._levels:
-            self._levels[topic] = self._asked(topic)
+            self._levels[topic] = patiently(partial(self._asked, topic), self._patience_ms)
         return self._levels[topic]
 
     def _asked(self, topic: str) -> Ints:

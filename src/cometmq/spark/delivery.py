@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from cometmq.protocol.names import DEFAULT_TOPIC
 from cometmq.protocol.refusal import refusal_of
 from cometmq.spark.cluster import Cluster
 from cometmq.spark.link import Link, Links
+from cometmq.spark.patience import patiently
 from cometmq.spark.property_table import Ints
 from cometmq.spark.recognition import Recognition
 from cometmq.spark.rows import Rows, taken, unique_keys
@@ -87,7 +89,7 @@ class Delivery:
         self._cluster = cluster
         self._links = links
         self._group = group
-        self._patience_s = patience_ms / 1000
+        self._patience_ms = patience_ms
         self._recognition = recognition
         self._turn = first_queue
         self._pending: deque[Parcel] = deque()
@@ -138,19 +140,23 @@ class Delivery:
 
     def _ranks(self, rows: Rows, topic: str) -> Ints | None:
         """Of the queue of each row; None if any will do."""
-        count = len(self._queues(topic))
         numbers, keys = rows.column("queueId"), rows.column("shardingKey")
         if numbers is not None:
+            count = self._queue_count(topic)
             found = np.asarray(numbers.cast(pa.int64()).fill_null(-1))
             if ((found < 0) | (found >= count)).any():
                 raise BadMessage(f"column queueId: topic {topic} has the queues 0 to {count - 1}")
             return found
         if keys is None:
             return None
+        count = self._queue_count(topic)
         encoded = keys.cast(pa.string()).fill_null("").dictionary_encode()
         places = [abs(hash_code(key)) % count for key in encoded.dictionary.to_pylist()]
         ranks: Ints = np.array(places, np.int64)[np.asarray(encoded.indices)]
         return ranks
+
+    def _queue_count(self, topic: str) -> int:
+        return len(patiently(partial(self._queues, topic), self._patience_ms))
 
     # Parcels to brokers
 
@@ -215,10 +221,9 @@ class Delivery:
         """What was on its way may be stored or not."""
         now = time.monotonic()
         self._failing_since = self._failing_since or now
-        if now - self._failing_since > self._patience_s:
-            raise Unreachable(
-                f"not sent, after {self._patience_s:.0f} s of attempts: {error}"
-            ) from error
+        if now - self._failing_since > self._patience_ms / 1000:
+            waited = f"not sent, after {self._patience_ms / 1000:.0f} s of attempts"
+            raise Unreachable(f"{waited}: {error}") from error
         lost = [(queue, on_way) for queue, on_way in self._on_way.items() if not on_way[1].is_open]
         if self._recognition is not None and (lost or self._links.has_broken):
             self._recognition.forget()  # off the broker's list: another attempt may have gone on

@@ -112,7 +112,7 @@ def _write(options: WriteOptions, attempt: Attempt, iterator: Iterator[pa.Record
     if not options.once:
         links = links_of(cluster.access)
         delivery = Delivery(cluster, links, options.group, options.patience_ms, None, partition)
-        delays = Delays(cluster)
+        delays = Delays(cluster, options.patience_ms)
         for batch in iterator:
             delivery.send(Rows(delays.resolved(batch, options.topic), options.topic), None)
         return Written(delivery.stored)
