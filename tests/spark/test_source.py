@@ -5,10 +5,11 @@ import pickle
 import re
 import socket
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from cometmq.errors import PeerError, UserError, WorldError
+from cometmq.errors import PeerError, TimedOut, UserError, WorldError
 from cometmq.protocol.bodies.queues import MessageQueue
 from spark.rows import NEEDS
 from spark.sender import numbered
@@ -18,6 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from cometmq.spark.cluster import Cluster
 from cometmq.spark.link import Access
+from cometmq.spark.progress import GroupOffsets
 from cometmq.spark.pull import DataLost, RangePull
 from cometmq.spark.source import RocketMQSource
 
@@ -293,6 +295,51 @@ def test_offsets_of_a_group_are_told_to_the_broker(cluster, orders):
     reader.commit(reader.latestOffset(reader.initialOffset(), ReadAllAvailable()))
     servers = Cluster((cluster.namesrv.address,), Access())
     assert servers.of_group("watched", MessageQueue("bills", "broker-a", 0)) == 2000
+
+
+def test_a_queue_that_cannot_be_told_is_a_warning_and_the_others_are_told(
+    cluster, orders, monkeypatch, caplog
+):
+    reader = stream_of(
+        cluster, subscribe="bills", startingOffsets="earliest", group="patient",
+        commitOffsets="true",
+    )  # fmt: skip
+    asked = []
+    ask = Cluster.ask_master
+
+    def silent_broker(self, queue, *request):
+        asked.append(queue)
+        if queue.broker_name == "broker-dumb":
+            raise TimedOut("broker-dumb did not answer")
+        return ask(self, queue, *request)
+
+    monkeypatch.setattr(Cluster, "ask_master", silent_broker)
+    end = {
+        "absent": {"broker-a": {"0": 5}},
+        "bills": {"broker-dumb": {"0": 6, "1": 7}, "broker-gone": {"0": 8}, "broker-a": {"0": 9}},
+    }
+    servers = Cluster((cluster.namesrv.address,), Access())
+    mine = MessageQueue("bills", "broker-a", 0)
+    listener = GroupOffsets(cluster.namesrv.address, "patient")
+    for tell in (reader.commit, lambda end: listener.onQueryProgress(event_of(end))):
+        caplog.clear()
+        asked.clear()
+        tell(end)
+        assert servers.of_group("patient", mine) == 9
+        servers.commit("patient", {mine: 0})
+        told = sorted(record.getMessage() for record in caplog.records)
+        assert len(told) == 3
+        for line, word in zip(
+            told, ("broker-dumb is not told", "absent", "broker-gone"), strict=True
+        ):
+            assert word in line
+        assert sum(queue.broker_name == "broker-dumb" for queue in asked) == 1
+
+
+def event_of(end):
+    """What a listener is given."""
+    source = SimpleNamespace(endOffset=json.dumps(end), latestOffset=None)
+    return SimpleNamespace(progress=SimpleNamespace(name=None, sources=[source]))
 
 
 @pytest.mark.parametrize("fails", [True, False])

@@ -1,12 +1,21 @@
 """Questions to name servers and brokers, one after the other: routes, bounds, offsets."""
 
+import logging
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cometmq.client.route import Route
-from cometmq.errors import BadSetting, NoRoute, Refused, TimedOut, Unreachable
+from cometmq.errors import (
+    BadSetting,
+    NoRoute,
+    PeerError,
+    Refused,
+    TimedOut,
+    Unreachable,
+    WorldError,
+)
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.bodies.route import MASTER_ID, TopicList, TopicRoute
 from cometmq.protocol.codes import RequestCode, ResponseCode
@@ -24,6 +33,8 @@ from cometmq.protocol.headers.offset import (
 from cometmq.protocol.names import is_system_topic
 from cometmq.protocol.refusal import refusal_of
 from cometmq.spark.link import Access, Link, links_of
+
+log = logging.getLogger(__name__)
 
 _TOGETHER_MAX = 32  # questions on their way
 _LEFT_BY_MACHINES = ("%RETRY%", "%DLQ%", "rmq_sys_")
@@ -162,6 +173,23 @@ class Cluster:
                 commit_offset=offset,
             )
             self.ask_master(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+
+    def tell(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """The same for people to see: a queue that cannot be told just now is a warning.
+
+        A broker that does not answer is not asked for its other queues.
+        """
+        away: set[str] = set()
+        for queue, offset in offsets.items():
+            if queue.broker_name in away:
+                continue
+            try:
+                self.commit(group, {queue: offset})
+            except (Unreachable, TimedOut) as error:
+                away.add(queue.broker_name)
+                log.warning("broker %s is not told of %s: %s", queue.broker_name, group, error)
+            except (WorldError, PeerError) as error:
+                log.warning("the offset of %s in %s is not told: %s", group, queue, error)
 
     def ask_master(
         self, queue: MessageQueue, code: RequestCode, header: Header | None, body: bytes = b""

@@ -5,7 +5,6 @@ show the group's lag like that of any consumer.
 """
 
 import json
-import logging
 from collections.abc import Mapping
 from threading import Event, Thread
 from typing import Any
@@ -17,12 +16,9 @@ from pyspark.sql.streaming import StreamingQueryListener
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cometmq.errors import PeerError, WorldError
 from cometmq.spark.cluster import Cluster, name_servers_of
 from cometmq.spark.link import Access
 from cometmq.spark.offsets import Offsets, of_json
-
-log = logging.getLogger(__name__)
 
 _LOOK_S = 0.25
 
@@ -67,10 +63,7 @@ class GroupOffsets(StreamingQueryListener):
 
     def _tell(self, read: Offsets, there: Offsets) -> None:
         self.lag = sum(max(0, there.get(queue, end) - end) for queue, end in read.items())
-        try:
-            self._cluster.commit(self._group, read)
-        except (WorldError, PeerError) as error:  # the query itself goes on
-            log.warning("offsets of %s are not told: %s", self._group, error)
+        self._cluster.tell(self._group, read)
 
 
 class Bar:

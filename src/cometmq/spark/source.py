@@ -263,7 +263,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, object]) -> None:
         """For people to see how far a query is; the checkpoint is what counts."""
         if self._options.commits and self._options.group is not None:
-            self._options.reading.cluster.commit(self._options.group, of_json(end))
+            self._options.reading.cluster.tell(self._options.group, of_json(end))
 
     def __reduce__(self) -> tuple[type, tuple[ReadOptions]]:
         """To a worker goes what it needs."""
