@@ -20,8 +20,10 @@ from cometmq.spark.offsets import (
     partitioned,
     queues_of_option,
     ranges,
+    times_of_option,
     to_json,
 )
+from cometmq.spark.options import ReadOptions
 
 queues = some.builds(
     MessageQueue,
@@ -82,6 +84,16 @@ def test_a_queue_that_went_back_is_read_from_its_beginning():
 def test_an_option_that_is_no_offset_is_named(text):
     with pytest.raises(BadSetting, match="option startingOffsets is"):
         of_option("startingOffsets", text)
+
+
+@pytest.mark.parametrize("text", ["7", '{"t":{"b":{"0":-1}}}', '{"t":{"b":{"0":-2}}}'])
+def test_an_option_that_is_no_time_is_named_with_what_times_are(text):
+    words = "option endingOffsetsByTimestamp is .* milliseconds .* option endingOffsets$"
+    with pytest.raises(BadSetting, match=words):
+        times_of_option("endingOffsetsByTimestamp", text)
+    with pytest.raises(BadSetting, match=words):
+        ReadOptions.of({"nameServer": "a:1", "subscribe": "t", "endingOffsetsByTimestamp": text})
+    assert times_of_option("x", '{"t":{"b":{"0":0}}}') == {MessageQueue("t", "b", 0): 0}
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"t":{"b":5}}', '{"t":{"b":["0"]}}'])

@@ -99,6 +99,8 @@ def test_offsets_columns_and_partitions(cluster, orders):
     )  # fmt: skip
     assert list(table[0]) == ["queueOffset", "body"]
     assert numbers(table) == [*range(490, 500), *range(1010, 1020), *range(1500, 1505)]
+    for unnamed, count in (('{"orders":{"broker-a":{"0":5}}}', 1505), ("{}", 2000)):
+        assert len(load(cluster, subscribe="orders", endingOffsets=unnamed)) == count
     reader, parts = parts_of(cluster, subscribe="bills", minPartitions="7")
     assert len(parts) == 7
     assert sum(batch.num_rows for part in parts for batch in reader.read(part)) == 2000

@@ -37,16 +37,33 @@ def of_json(tree: Mapping[str, Any]) -> Offsets:
 
 def of_option(name: str, text: str) -> Offsets:
     """The JSON of an option; BadSetting, with its name, if it is none."""
+    found = _numbers_of_option(text)
+    if found is None or min(found.values(), default=0) < EARLIEST:
+        raise BadSetting(
+            f'option {name} is {text[:200]!r}: such as {{"topic":{{"broker":{{"0":23}}}}}},'
+            " where -2 is the earliest and -1 the latest"
+        )
+    return found
+
+
+def times_of_option(name: str, text: str) -> Offsets:
+    """The same with a time in ms for each queue, where no number stands for a place."""
+    found = _numbers_of_option(text)
+    if found is None or min(found.values(), default=0) < 0:
+        raise BadSetting(
+            f"option {name} is {text[:200]!r}: such as"
+            ' {"topic":{"broker":{"0":1767225600000}}}, milliseconds since 1970 from 0 up;'
+            f" earliest and latest are for the option {name.removesuffix('ByTimestamp')}"
+        )
+    return found
+
+
+def _numbers_of_option(text: str) -> Offsets | None:
     try:
         found = of_json(json.loads(text))
-        if all(isinstance(offset, int) and offset >= EARLIEST for offset in found.values()):
-            return found
     except (ValueError, AttributeError, TypeError):
-        pass
-    raise BadSetting(
-        f'option {name} is {text[:200]!r}: such as {{"topic":{{"broker":{{"0":23}}}}}},'
-        " where -2 is the earliest and -1 the latest"
-    )
+        return None
+    return found if all(isinstance(number, int) for number in found.values()) else None
 
 
 def queues_of_option(name: str, text: str) -> list[MessageQueue]:

@@ -16,7 +16,7 @@ from cometmq.protocol.filter.sql import compile_sql
 from cometmq.protocol.names import check_group, check_topic
 from cometmq.spark.cluster import Cluster, name_servers_of
 from cometmq.spark.link import Access
-from cometmq.spark.offsets import Offsets, of_option, queues_of_option
+from cometmq.spark.offsets import Offsets, of_option, queues_of_option, times_of_option
 from cometmq.spark.pull import Reading
 from cometmq.spark.schema import COLUMNS, chosen_columns
 
@@ -117,8 +117,8 @@ READ: dict[str, Parse] = {
     "endingOffsets": _place,
     "startingTimestamp": moment,
     "endingTimestamp": moment,
-    "startingOffsetsByTimestamp": of_option,
-    "endingOffsetsByTimestamp": of_option,
+    "startingOffsetsByTimestamp": times_of_option,
+    "endingOffsetsByTimestamp": times_of_option,
     "failOnDataLoss": yes_or_no,
     "maxOffsetsPerTrigger": whole,
     "minOffsetsPerTrigger": whole,

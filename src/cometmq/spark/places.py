@@ -37,11 +37,13 @@ class Places:
 
     def start(self, default: str) -> Offsets:
         """Where the first batch begins."""
-        return self._place("startingOffsets", self.options.start, self.options.start_ms, default)
+        place = default if self.options.start is None else self.options.start
+        return self._place("startingOffsets", place, self.options.start_ms, EARLIEST)
 
     def end(self) -> Offsets:
         """Where a batch read ends."""
-        return self._place("endingOffsets", self.options.end, self.options.end_ms, "latest")
+        place = "latest" if self.options.end is None else self.options.end
+        return self._place("endingOffsets", place, self.options.end_ms, LATEST)
 
     def latest(self) -> Offsets:
         """The ends of all queues."""
@@ -50,20 +52,20 @@ class Places:
     def _place(
         self,
         name: str,
-        place: str | Offsets | None,
+        place: str | Offsets,
         times: int | Offsets | None,
-        default: str,
+        unnamed: int,
     ) -> Offsets:
+        """Queues that the numbers of an option leave out have a place too."""
         queues = self.queues()
         if times is not None:
             time_of = self._time_of(name, queues, times)
             return {queue: self.at_time(queue, time_of(queue)) for queue in queues}
-        place = default if place is None else place
         if isinstance(place, str):
             find = self._words[place]
             return {queue: find(queue) for queue in queues}
         _check_queues(name, place, queues)
-        return {queue: self._numbered(queue, place.get(queue, EARLIEST)) for queue in queues}
+        return {queue: self._numbered(queue, place.get(queue, unnamed)) for queue in queues}
 
     @property
     def _words(self) -> dict[str, Callable[[MessageQueue], int]]:
