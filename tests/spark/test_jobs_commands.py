@@ -100,6 +100,7 @@ def cluster(tmp_path_factory):
     with running("cometmq", tmp_path_factory.mktemp("commands"), CONF) as started:
         sender = Sender(started.broker.address)
         sender.create("there", 1)
+        sender.create("too", 1)
         sender.batch("there", 0, list(numbered(5)))
         sender.close()
         yield started
@@ -125,6 +126,9 @@ WRONG = {
     "reconcile -n SERVER -t there -o OUT --against there --key x": "option --key is 'x'",
     "reconcile -n SERVER -t there -o OUT -g g --key keys": "traces know messages by their id",
     "reconcile -n SERVER -t there -o OUT --archive OUT/none": "option --archive: there is no",
+    "reconcile -n SERVER -t there,too -o OUT --against there --key keys": (
+        r"option --topic names 2 topics \(there, too\): .* --key id"
+    ),
     "windows -n SERVER -t there -o OUT --window 1": "option --window is '1'",
     "dedup -n SERVER -t there -o OUT --key none": "option --key is 'none'",
     "dedup -n SERVER -t there -o OUT --to-topic absent": "there is no topic absent",

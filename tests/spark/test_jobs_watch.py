@@ -16,7 +16,7 @@ from spark.rows import NEEDS
 from spark.sender import numbered
 
 pytest.importorskip("pyspark", reason=NEEDS)
-from cometmq.errors import NoRoute
+from cometmq.errors import BadSetting, NoRoute
 from cometmq.spark.jobs.archive import archive
 from cometmq.spark.jobs.dlq import dlq
 from cometmq.spark.jobs.lag import lag
@@ -182,6 +182,11 @@ def test_lost_by_another_topic_and_by_an_archive(spark, cluster, sender, tmp_pat
     whole = reconcile(spark, asked, lake, tmp_path / "c", by="id", **limits)
     assert whole.rows == [["asked", 12, 0, 0, 0, 0]]
     assert not whole.alarm
+    both = {**server_of(cluster), "subscribe": "answered,asked"}
+    with pytest.raises(BadSetting, match="with --key keys, what was consumed of one"):
+        reconcile(spark, both, topic, tmp_path / "d", by="keys", **limits)
+    by_id = reconcile(spark, both, lake, tmp_path / "e", by="id", **limits)
+    assert by_id.rows == [["answered", 0, 0, 0, 0, 12], whole.rows[0]]
 
 
 def test_backlog_of_groups_over_time(spark, cluster, sender, tmp_path):

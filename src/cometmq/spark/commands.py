@@ -170,6 +170,7 @@ def reconcile(
         raise BadSetting(f"option --archive: there is no folder {archive}")
     job = _part("reconcile")
     source = _source(name_server, topic, option, begin, end)
+    job.check(source, key)
     consumed = job.Consumed(
         group=group,
         trace=_beside(source, trace_topic) if group is not None else None,

@@ -17,12 +17,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from cometmq.errors import BadSetting
 from cometmq.spark.charts import bars
 from cometmq.spark.jobs.keys import columns_for, key_of
 from cometmq.spark.jobs.outcome import Outcome
 from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options, read
 from cometmq.spark.jobs.tracing import CONSUMED, calls
+from cometmq.spark.options import ReadOptions
+from cometmq.spark.places import Places
 
 STATES = ("consumed", "late", "double", "waiting", "lost")
 
@@ -50,6 +53,17 @@ class Consumed:
         return rows.select(key_of(by).alias("key"), _stored_ms().alias("consumedMs"))
 
 
+def check(source: Options, by: str) -> None:
+    """BadSetting if what was consumed cannot be told apart by topic."""
+    topics = sorted({queue.topic for queue in Places(ReadOptions.of(source)).queues()})
+    if len(topics) > 1 and by != "id":
+        raise BadSetting(
+            f"option --topic names {len(topics)} topics ({', '.join(topics[:8])}): with --key"
+            f" {by}, what was consumed of one would count for all that have the key; give one of"
+            " them, or --key id"
+        )
+
+
 def reconcile(
     spark: SparkSession,
     source: Options,
@@ -61,6 +75,7 @@ def reconcile(
     now_ms: int,
 ) -> Outcome:
     """The states of all keys, those that are not well as Parquet; an alarm if any is lost."""
+    check(source, by)
     report = Report(out)
     picture = report.file("report.png")
     sent = read(spark, {**source, "columns": f"topic,{_columns(by)}"}).groupBy(
