@@ -192,7 +192,7 @@ def test_dedup_keeps_the_first_of_each_key(spark, cluster, sender, tmp_path):
     sender.batch("doubled", 0, sent)
     source = source_of(cluster, "doubled")
     found = dedup(spark, source, tmp_path / "a", by="keys")
-    assert found.rows == [(1, 22, 9, 13)]
+    assert found.rows == [(1, 22, 9, 13, 0)]
     keys = Counter(
         row["keys"][0] if row["keys"] else None
         for row in spark.read.parquet(str(tmp_path / "a")).collect()
@@ -201,14 +201,30 @@ def test_dedup_keeps_the_first_of_each_key(spark, cluster, sender, tmp_path):
 
     sender.batch("doubled", 0, [(b"30", {"KEYS": "k1"}), (b"31", {"KEYS": "k9"})])
     again = dedup(spark, source, tmp_path / "a", by="keys")
-    assert again.rows == [(1, 22, 9, 13), (2, 2, 1, 1)], "a key of the run before is known"
+    assert again.rows == [(1, 22, 9, 13, 0), (2, 2, 1, 1, 0)], "a key of the run before is known"
     assert is_picture(pictures(again)[0])
+    assert not again.alarm
     dedup(spark, source, tmp_path / "b", by="keys", to_topic="single")
     dedup(spark, source, tmp_path / "b", by="keys", to_topic="single")
     rows = load(cluster, subscribe="single")
     assert Counter(" ".join(row["keys"]) for row in rows) == Counter(
         {"": 2, "k9": 1} | {f"k{number}": 1 for number in range(7)}
     )
+
+
+def test_dedup_tells_of_messages_that_came_too_late(spark, cluster, sender, tmp_path):
+    for topic, first in (("early", 0), ("later", 20)):
+        sender.create(topic, 1)
+        sender.batch(topic, 0, list(numbered(20, first=first)))
+        time.sleep(0.5)
+    limits = {"by": "keys", "within_ms": 100}
+    found = dedup(spark, source_of(cluster, "later"), tmp_path, **limits)
+    assert (found.rows, found.alarm) == ([(1, 20, 20, 0, 0)], "")
+    found = dedup(spark, source_of(cluster, "early,later"), tmp_path, **limits)
+    assert found.rows == [(1, 20, 20, 0, 0), (2, 20, 0, 0, 20)]
+    assert found.alarm.startswith("20 messages came later than --within allows")
+    found = dedup(spark, source_of(cluster, "early,later"), tmp_path, **limits)
+    assert not found.alarm, "they were told of"
 
 
 def test_times_are_told_in_utc(spark, cluster, sender, tmp_path):

@@ -65,10 +65,10 @@ LINES = {
         ],
     ),
     "dedup -n SERVER -t doubled -o OUT --key keys": (
-        0, [{"run": "1", "read": "5", "kept": "3", "dropped": "2"}],
+        0, [{"run": "1", "read": "5", "kept": "3", "dropped": "2", "late": "0"}],
     ),
     "dedup -n SERVER -t doubled -o OUT --key keys --to-topic single": (
-        0, [{"run": "1", "read": "5", "kept": "3", "dropped": "2"}],
+        0, [{"run": "1", "read": "5", "kept": "3", "dropped": "2", "late": "0"}],
     ),
 }  # fmt: skip
 

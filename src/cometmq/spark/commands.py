@@ -237,7 +237,7 @@ def dedup(
     ] = None,
     once: Once = False, every: Every = None, option: More = None, master: Master = _LOCAL,
 ) -> None:  # fmt: skip
-    """Of messages with one key only the first, to Parquet or a topic. Run again, it goes on."""
+    """Of messages with a key the first, to Parquet or a topic. Exit code 3: some came late."""
     _part("keys").check_key(key)
     source = _source(name_server, topic, option)
     if to_topic is not None:

@@ -14,7 +14,7 @@ from cometmq.spark.jobs.report import Report
 from cometmq.spark.jobs.sources import Options, finish, servers_of, stream
 from cometmq.spark.jobs.times import in_spark
 
-_COLUMNS = ("run", "read", "kept", "dropped")
+_COLUMNS = ("run", "read", "kept", "dropped", "late")
 _SHOWN_MAX = 20
 _SENT = ("body", "tags", "keys", "properties")
 # One message, one name: for those that have no key.
@@ -32,7 +32,9 @@ def dedup(
 ) -> Outcome:
     """Goes on where it was. A key is remembered for so long after the time of its message.
 
-    The table has a row for each run that found messages.
+    A message that comes when its key would be forgotten already is late: Spark drops it, whether it
+    is the first of its key or not. So late ones are an alarm. The table has a row for each run that
+    found messages.
     """
     report = Report(out)
     picture, runs = report.file("report.png"), report.file("runs.csv")
@@ -42,20 +44,24 @@ def dedup(
     kept = first.dropDuplicatesWithinWatermark(["key"])
     kept = kept.observe("kept", f.count(f.lit(1)).alias("messages"))
     done = finish(_writer(kept.drop("key"), source, out, to_topic), out)
-    table = _with_run(runs, _observed(done, "seen"), _observed(done, "kept"))
+    late = sum(each.numRowsDroppedByWatermark for one in done for each in one.stateOperators)
+    table = _with_run(runs, _observed(done, "seen"), _observed(done, "kept"), late)
     bars(
         picture,
-        f"Messages kept, and dropped as their key ({by}) was there before",
+        f"Messages kept, dropped as their key ({by}) was there before, and late",
         [
             (str(run), name, count)
-            for run, _, kept, dropped in table[-_SHOWN_MAX:]
-            for name, count in (("kept", kept), ("dropped", dropped))
+            for run, _, *counts in table[-_SHOWN_MAX:]
+            for name, count in zip(_COLUMNS[2:], counts, strict=True)
         ],
         "messages",
         place="run",
     )
-    result = [] if to_topic else [out]
-    return Outcome("dedup", _COLUMNS, table, [*result, report.table(_COLUMNS, table), picture])
+    files = [*([] if to_topic else [out]), report.table(_COLUMNS, table), picture]
+    alarm = ""
+    if late:
+        alarm = f"{late} messages came later than --within allows, and are not in the result"
+    return Outcome("dedup", _COLUMNS, table, files, alarm)
 
 
 def _key(by: str) -> "f.Column":
@@ -74,14 +80,15 @@ def _observed(done: list[Any], name: str) -> int:
     return sum(each.messages for each in found if each is not None)
 
 
-def _with_run(path: Path, seen: int, kept: int) -> list[tuple[int, int, int, int]]:
+def _with_run(path: Path, seen: int, kept: int, late: int) -> list[tuple[int, ...]]:
     """What earlier runs have told, and this one."""
-    rows = []
+    rows: list[tuple[int, ...]] = []
     if path.exists():
         with path.open(newline="") as file:
-            rows = [(int(a), int(b), int(c), int(d)) for a, b, c, d in csv.reader(file)]
+            # Files may be older than the last column.
+            rows = [(*map(int, row), 0)[: len(_COLUMNS)] for row in csv.reader(file)]
     if seen or not rows:
-        rows.append((len(rows) + 1, seen, kept, seen - kept))
+        rows.append((len(rows) + 1, seen, kept, seen - kept - late, late))
         with path.open("a", newline="") as file:
             csv.writer(file).writerow(rows[-1])
     return rows
