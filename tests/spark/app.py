@@ -54,6 +54,7 @@ def session() -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.adaptive.streaming.stateless.enabled", "false")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")

@@ -243,3 +243,26 @@ def test_a_user_sees_what_is_wrong_with_a_write(spark, cluster, sender, tmp_path
     writer = writer.option("checkpointLocation", str(tmp_path))
     with pytest.raises(Exception, match=words):
         finished(writer.trigger(availableNow=True))
+
+
+def test_exactly_once_is_refused_where_spark_may_cut_a_batch_otherwise(
+    spark, cluster, sender, tmp_path
+):
+    sender.create("cut-from", 1)
+    sender.create("cut-to", 1)
+    sender.batch("cut-from", 0, list(numbered(3)))
+    rows = stream(spark, cluster, subscribe="cut-from", startingOffsets="earliest", columns="body")
+    writer = rows.writeStream.format("rocketmq").option("nameServer", cluster.namesrv.address)
+    writer = writer.option("topic", "cut-to").option("checkpointLocation", str(tmp_path))
+    writer = writer.trigger(availableNow=True).option("delivery", "exactly-once")
+    setting = "spark.sql.adaptive.streaming.stateless.enabled"
+    before = spark.conf.get(setting)
+    spark.conf.unset(setting)
+    try:
+        with pytest.raises(Exception, match=f"needs the setting {setting}=false"):
+            finished(writer)
+        assert not load(cluster, subscribe="cut-to")
+    finally:
+        spark.conf.set(setting, before)
+    finished(writer)
+    wait_for(lambda: True if len(load(cluster, subscribe="cut-to")) == 3 else None)

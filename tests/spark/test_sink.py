@@ -4,6 +4,7 @@ import contextlib
 import socket
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -335,6 +336,30 @@ def test_an_attempt_that_was_cut_off_while_it_sent_nothing_looks_again(
 
     write(options, cut_off(), attempt)
     assert bodies(cluster, "cut") == list(range(200))
+
+
+ADAPTIVE, RECUTS = (
+    "spark.sql.adaptive.enabled",
+    "spark.sql.adaptive.streaming.stateless.enabled",
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_refused"),
+    [
+        ({}, True),
+        ({RECUTS: "true"}, True),
+        ({ADAPTIVE: "true"}, True),
+        ({RECUTS: "False"}, False),
+        ({ADAPTIVE: "false"}, False),
+        ({ADAPTIVE: "false", RECUTS: "true"}, False),
+    ],
+)
+def test_exactly_once_needs_batches_that_are_cut_the_same_again(settings, is_refused):
+    context = SimpleNamespace(getLocalProperty=settings.get)
+    refusal = pytest.raises(BadSetting, match=f"needs the setting {RECUTS}=false")
+    with refusal if is_refused else contextlib.nullcontext():
+        sink._check_cut(context)
 
 
 def test_a_broker_that_cannot_tell_how_far_it_is_is_asked_again(cluster, sender, monkeypatch):

@@ -33,6 +33,7 @@ from cometmq.spark.rows import Rows, check_columns, stamps_of
 _GROUP = "spark-rocketmq-sink"
 _ONCE = "exactly-once"
 _FIRST_BATCH = "0"
+_ADAPTIVE, _RECUTS = "spark.sql.adaptive.enabled", "spark.sql.adaptive.streaming.stateless.enabled"
 
 
 def _topic(name: str, value: str) -> str:
@@ -148,6 +149,20 @@ class RocketMQWriter(DataSourceArrowWriter):
         return _write(self._options, attempt, iterator)
 
 
+def _check_cut(context: TaskContext) -> None:
+    """BadSetting where Spark may cut a batch otherwise when it runs again: stamps name partitions.
+
+    Only a task sees settings, and of these what was set: both are on by default. For queries that
+    keep state Spark sets the first one to false itself.
+    """
+    values = [context.getLocalProperty(name) or "" for name in (_ADAPTIVE, _RECUTS)]
+    if "false" not in [value.strip().lower() for value in values]:
+        raise BadSetting(
+            f"delivery={_ONCE} of a stream needs the setting {_RECUTS}=false: else Spark may cut a"
+            " batch that is run again into other partitions, and rows would be stored twice"
+        )
+
+
 class RocketMQStreamWriter(DataSourceStreamArrowWriter):
     """Of a stream."""
 
@@ -157,6 +172,8 @@ class RocketMQStreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """In a worker."""
         context = TaskContext.get()
+        if self._options.once:
+            _check_cut(context)
         if context.getLocalProperty("streaming.sql.batchId") == _FIRST_BATCH:
             self._options.check_topic()  # later, one that is not there is waited for
         attempt = Attempt(

@@ -13,6 +13,7 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",  # also what exactly-once queries keep to
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",  # the same
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.numRecentProgressUpdates": "10000",  # jobs add them up
 }
