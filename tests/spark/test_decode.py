@@ -9,10 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from cometmq.errors import Malformed
+from cometmq.protocol.compression import compress
+from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.message import BLANK_MAGIC, StoredMessage, pack_record, unpack_record
 from spark.rows import NEEDS, messages, packed, row_of
 
 pa = pytest.importorskip("pyarrow", reason=NEEDS)
+import numpy as np  # noqa: E402
+
+from cometmq.spark import batches  # noqa: E402
 from cometmq.spark.decode import Records  # noqa: E402
 from cometmq.spark.frames import Damage, LogFrames, records_of_pull  # noqa: E402
 from cometmq.spark.schema import COLUMNS, arrow_schema  # noqa: E402
@@ -171,3 +176,28 @@ def test_runs_of_one_size_and_others_are_found_alike(runs):
     records = packed([StoredMessage(topic="t", body=body) for body in bodies])
     found = records_of_pull(b"".join(records))
     assert found.starts.tolist() == [len(b"".join(records[:at])) for at in range(len(records))]
+
+
+@given(some.lists(messages(), max_size=12), some.integers(1, 400))
+def test_inflated_bodies_of_a_batch_are_bounded_and_rows_stay_as_they_are(stored, size_max):
+    records = packed(stored)
+    found = records_of_pull(b"".join(records))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches, "_INFLATED_SIZE", size_max)
+        made = list(batches.batches(found, "broker-a", COLUMNS))
+    rows = [row for batch in made for row in pa.table(batch).cast(PLAIN).to_pylist()]
+    assert rows == wanted(records)
+    at = 0
+    for batch in made:
+        packed_rows = np.flatnonzero(found.is_compressed[at : at + batch.num_rows])
+        sizes = [len(batch["body"][row].as_py()) for row in packed_rows.tolist()]
+        assert sum(sizes) <= size_max or len(sizes) == 1
+        at += batch.num_rows
+
+
+def test_bodies_of_a_small_pull_that_are_large_come_in_several_batches():
+    body, flag = compress(bytes(10 << 20)), int(MessageFlag.COMPRESSED)
+    (one,) = packed([StoredMessage(topic="t", sys_flag=flag, body=body)])
+    made = [batch.num_rows for batch in batches.batches(records_of_pull(one * 8), "b", ("body",))]
+    assert made == [3, 3, 2]
+    assert len(list(batches.batches(records_of_pull(one * 8), "b", ("queueId",)))) == 1

@@ -5,7 +5,7 @@ kind are read at once, through a view of the buffer as big-endian numbers that s
 The layout is drawn in protocol/message.py.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 from zlib import crc32
@@ -44,7 +44,10 @@ _HEX = np.array([f"{byte:02X}".encode() for byte in range(256)])
 class Records:
     """Records of one buffer, by where each starts. What is asked of them is found then."""
 
-    def __init__(self, data: pa.Buffer, starts: Ints) -> None:
+    def __init__(
+        self, data: pa.Buffer, starts: Ints, inflated: Sequence[bytes] | None = None
+    ) -> None:
+        self._inflated = inflated  # bodies of those that are compressed, where they are known
         self.data = data
         self.bytes: Bytes = np.frombuffer(data, np.uint8)
         self.starts = starts
@@ -95,6 +98,12 @@ class Records:
         """Not half of a transaction, nor the word that one was rolled back: no queue has these."""
         kinds = self._sys_flags & _TRANSACTION
         found: Mask = (kinds != _PREPARED) & (kinds != _ROLLBACK)
+        return found
+
+    @cached_property
+    def is_compressed(self) -> Mask:
+        """Those whose bodies are."""
+        found: Mask = self._sys_flags & _COMPRESSED != 0
         return found
 
     @cached_property
@@ -208,23 +217,29 @@ class Records:
     def bodies(self) -> pa.Array:
         """As they were sent: those that are compressed are not any more."""
         plain = slices(self.data, self._body_at, self._body_end, pa.binary())
-        packed = np.flatnonzero(self._sys_flags & _COMPRESSED)
-        if not len(packed):
+        if not self.is_compressed.any():
             return plain
-        inflated = [
-            self._inflated(plain[row].as_py(), int(self._sys_flags[row]), row)
-            for row in packed.tolist()
-        ]
-        mask = np.zeros(len(self), bool)
-        mask[packed] = True
-        return compute().replace_with_mask(plain, pa.array(mask), pa.array(inflated, pa.binary()))
+        inflated = self._inflated
+        if inflated is None:
+            inflated = [body for _, body in self.inflated()]
+        mask = pa.array(self.is_compressed)
+        return compute().replace_with_mask(plain, mask, pa.array(inflated, pa.binary()))
 
-    def _inflated(self, body: bytes, sys_flag: int, row: int) -> bytes:
-        try:
-            return decompress(body, sys_flag, BODY_INFLATED_SIZE_MAX)
-        except (Malformed, TooLarge, NotInstalled) as error:
-            offset = int(self.queue_offsets[row])
-            raise type(error)(f"the body at queue offset {offset}: {error}") from error
+    def inflated(self) -> Iterator[tuple[int, bytes]]:
+        """Rank and body of each that is compressed."""
+        memory = memoryview(self.data)
+        for row in np.flatnonzero(self.is_compressed).tolist():
+            body = bytes(memory[self._body_at[row] : self._body_end[row]])
+            try:
+                found = decompress(body, int(self._sys_flags[row]), BODY_INFLATED_SIZE_MAX)
+            except (Malformed, TooLarge, NotInstalled) as error:
+                offset = int(self.queue_offsets[row])
+                raise type(error)(f"the body at queue offset {offset}: {error}") from error
+            yield row, found
+
+    def with_bodies(self, start: int, stop: int, inflated: Sequence[bytes]) -> "Records":
+        """From one rank to another, with the bodies of those that are compressed."""
+        return Records(self.data, self.starts[start:stop], inflated)
 
     def key_lists(self) -> pa.Array:
         """The words of KEYS."""

@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from cometmq.errors import BadSetting
+from cometmq.spark.batches import batches
 from cometmq.spark.decode import compute
 from cometmq.spark.offsets import (
     Offsets,
@@ -43,7 +44,6 @@ from cometmq.spark.schema import ddl
 if TYPE_CHECKING:
     from cometmq.spark.sink import RocketMQStreamWriter, RocketMQWriter
 
-_ROWS_MAX = 16_384  # of one Arrow batch
 _GATHERED_MAX = 4096  # messages of several queues in one task, which takes as long as to start it
 _TAGS = "tags"
 
@@ -112,9 +112,8 @@ class _RangeReader:
             columns = (*columns, _TAGS)
         for wanted in partition.ranges:
             for records in RangePull(options.reading, wanted).records():
-                for start in range(0, len(records), _ROWS_MAX):
-                    part = records.part(start, start + _ROWS_MAX)
-                    yield self._wanted(part.batch(wanted.queue.broker_name, columns))
+                for batch in batches(records, wanted.queue.broker_name, columns):
+                    yield self._wanted(batch)
 
     def _wanted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Brokers choose by the hash of a tag, which another may have too."""

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from cometmq.errors import BadSetting
 from cometmq.protocol.names import is_system_topic
+from cometmq.spark.batches import batches
 from cometmq.spark.decode import Records
 from cometmq.spark.frames import Damage, LogFrames
 from cometmq.spark.options import Parse, moment, only_one, parsed, pattern, text, topics, whole
@@ -26,7 +27,6 @@ from cometmq.spark.store_files import Missing, StoreFiles, mapped
 
 log = logging.getLogger(__name__)
 
-_ROWS_MAX = 16_384
 _PARTITION_MAX = 2_000_000
 
 
@@ -200,8 +200,7 @@ class StoreReader(DataSourceReader):
         columns = options.columns
         if with_topic and "topic" not in columns:
             columns = (*columns, "topic")
-        for start in range(0, len(records), _ROWS_MAX):
-            yield records.part(start, start + _ROWS_MAX).batch(options.broker_name, columns)
+        yield from batches(records, options.broker_name, columns)
 
     def _of_topics(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Only rows of topics that are asked for; a batch has few."""
