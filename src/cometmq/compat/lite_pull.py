@@ -25,11 +25,9 @@ class DefaultLitePullConsumer(JavaSettings):
 
     def subscribe(self, topic: str, expression: str | MessageSelector = "*") -> None:
         """Share its queues with the group."""
-        if not isinstance(expression, MessageSelector):
-            expression = MessageSelector(tags=expression)
-        self._wanted[topic] = expression
+        wanted = self._wanted[topic] = MessageSelector.of(expression)
         if self._face is not None:
-            self._face.subscribe(topic, expression.tags, sql=expression.sql)
+            self._face.subscribe(topic, wanted.tags, sql=wanted.sql)
 
     def start(self) -> None:
         """Join the group."""

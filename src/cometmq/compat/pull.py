@@ -92,14 +92,14 @@ class DefaultMQPullConsumer(JavaSettings):
         self, queue: MessageQueue, wanted: str | MessageSelector | None, offset: int, count: int
     ) -> PullResult:
         """What is there from this offset on; it waits for none."""
-        wish = _wish(wanted)
+        wish = MessageSelector.of(wanted)
         return PullResult(self._running.pull(queue, offset, count, wish.tags, sql=wish.sql))
 
     def pullBlockIfNotFound(
         self, queue: MessageQueue, wanted: str | MessageSelector | None, offset: int, count: int
     ) -> PullResult:
         """As `pull`; at the end of the queue it waits for a message."""
-        wish = _wish(wanted)
+        wish = MessageSelector.of(wanted)
         return PullResult(self._running.pull_or_wait(queue, offset, count, wish.tags, sql=wish.sql))
 
     def fetchConsumeOffset(self, queue: MessageQueue, from_store: bool = True) -> int:
@@ -140,7 +140,3 @@ class DefaultMQPullConsumer(JavaSettings):
         if self._face is None:
             raise Closed("the consumer is not started: call start()")
         return self._face
-
-
-def _wish(wanted: str | MessageSelector | None) -> MessageSelector:
-    return wanted if isinstance(wanted, MessageSelector) else MessageSelector(tags=wanted or "*")

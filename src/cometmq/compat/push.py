@@ -122,6 +122,13 @@ class MessageSelector:
         self.sql = sql
 
     @classmethod
+    def of(cls, expression: "str | MessageSelector | None") -> "MessageSelector":
+        """Of what Java's methods take: one, or a text, which is of tags; null is all."""
+        if isinstance(expression, MessageSelector):
+            return expression
+        return cls() if expression is None else cls(tags=expression)
+
+    @classmethod
     def bySql(cls, sql: str) -> "MessageSelector":
         """By properties."""
         return cls(sql=sql)
@@ -145,11 +152,9 @@ class DefaultMQPushConsumer(JavaSettings):
 
     def subscribe(self, topic: str, expression: str | MessageSelector = "*") -> None:
         """Want messages of a topic."""
-        if not isinstance(expression, MessageSelector):
-            expression = MessageSelector(tags=expression)
-        self._wanted[topic] = expression
+        wanted = self._wanted[topic] = MessageSelector.of(expression)
         if self._face is not None:
-            self._face.subscribe(topic, expression.tags, sql=expression.sql)
+            self._face.subscribe(topic, wanted.tags, sql=wanted.sql)
 
     def unsubscribe(self, topic: str) -> None:
         """Want nothing of a topic any more."""

@@ -55,7 +55,7 @@ def build_routes(p: Parts) -> Routes:
     return {
         **_sends(p, checks),
         **_pulls(p, checks),
-        **_clients(p, checks),
+        **_clients(p),
         **_offsets(p, checks),
         **topic_routes(p, checks, p.facts),
         **consumer_routes(p, checks, p.facts),
@@ -94,7 +94,7 @@ def _pulls(p: Parts, checks: Checks) -> dict[int, Route]:
     return {RequestCode.PULL_MESSAGE: Route(pulling.pull, PullHeader, "pull", vip_port=False)}
 
 
-def _clients(p: Parts, checks: Checks) -> dict[int, Route]:
+def _clients(p: Parts) -> dict[int, Route]:
     clients = ClientRoom(p.clients, p.groups, p.topics, p.filters, p.notices, p.clock)
     locks = LockRoom(p.topics, p.locks, p.clock)
     code = RequestCode

@@ -55,7 +55,6 @@ class PushConsumer:
         self._member: PushMember | None = None
         self._joining: asyncio.Task[None] | None = None
         self._is_started = False
-        self._is_closed = False
         self._closing: asyncio.Task[None] | None = None
         self._is_suspended = False
 
@@ -167,7 +166,7 @@ class PushConsumer:
         try:
             await asyncio.shield(self._joining)
         except asyncio.CancelledError:
-            if self._is_closed and self._joining.cancelled():  # it was, and not who waits
+            if self._closing is not None and self._joining.cancelled():  # it was, and not who waits
                 self._check_open()
             raise
         assert self._member is not None, "made before it joins"
@@ -193,7 +192,6 @@ class PushConsumer:
         was pulled is consumed within that time.
         """
         if self._closing is None:
-            self._is_closed = True
             self._closing = asyncio.get_running_loop().create_task(self._end())
         await asyncio.shield(self._closing)  # who stops waiting does not stop it half way
 
@@ -223,7 +221,7 @@ class PushConsumer:
         await self._member.join()
 
     def _check_open(self) -> None:
-        if self._is_closed:
+        if self._closing is not None:
             raise Closed("this consumer is closed: make another")
 
 
