@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from peers.apache import java_command, write_home
-from peers.jars import PeerMissing, cache_lock, class_path
+from peers.jars import PeerMissing, cache_lock, class_path, suite_class_path
 
 _SOURCES = Path(__file__).parent / "java"
 _STOP_S_MAX = 15
@@ -33,11 +33,20 @@ class DriverFailed(Exception):
 
 def driver_class_path() -> str:
     """Class path with our programs compiled and Apache's jars."""
-    jars = class_path()
-    sources = sorted(_SOURCES.glob("*.java"))
+    return compiled_class_path(_SOURCES, class_path(), "drivers")
+
+
+def suite_driver_class_path() -> str:
+    """Class path of Apache's integration tests, preceded by our BaseConf and RunSuite."""
+    return compiled_class_path(_SOURCES / "suite", suite_class_path(), "suite-drivers")
+
+
+def compiled_class_path(folder_of_sources: Path, jars: str, prefix: str) -> str:
+    """Compile the sources of a folder, once per content: their class path, then the jars."""
+    sources = sorted(folder_of_sources.glob("*.java"))
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
     with cache_lock() as folder:
-        classes = folder / f"drivers-{digest[:16]}"
+        classes = folder / f"{prefix}-{digest[:16]}"
         if not classes.exists():
             _compile(sources, jars, classes)
     return os.pathsep.join((str(classes), jars))
@@ -73,7 +82,12 @@ class JavaProgram:
     """A program of ours that is running. Its lines are read by a thread, so it never blocks."""
 
     def __init__(
-        self, main_class: str, *arguments: object, properties: Mapping[str, str] | None = None
+        self,
+        main_class: str,
+        *arguments: object,
+        properties: Mapping[str, str] | None = None,
+        classes: str | None = None,
+        heap: tuple[str, ...] = _HEAP,
     ) -> None:
         self._name = main_class
         self._home = tempfile.TemporaryDirectory(prefix="driver-")
@@ -88,9 +102,9 @@ class JavaProgram:
         command = java_command(
             main_class,
             *map(str, arguments),
-            class_path=driver_class_path(),
+            class_path=classes or driver_class_path(),
             home=home,
-            heap=_HEAP,
+            heap=heap,
             properties=quiet | dict(properties or {}),
         )
         with self._errors.open("wb") as errors:

@@ -14,7 +14,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 VERSION = "4.9.7"
-_ARTIFACTS = ("namesrv", "broker", "client", "tools", "acl")
+_ROCKETMQ = "org.apache.rocketmq"
+# group, artifact, version, type
+_SERVERS = tuple(
+    (_ROCKETMQ, f"rocketmq-{name}", VERSION, "jar")
+    for name in ("namesrv", "broker", "client", "tools", "acl")
+)
+# Apache's integration tests, and what they are compiled with but do not bring along.
+_SUITE = (
+    (_ROCKETMQ, "rocketmq-test", VERSION, "jar"),
+    (_ROCKETMQ, "rocketmq-test", VERSION, "test-jar"),
+    ("junit", "junit", "4.13.2", "jar"),
+    ("org.assertj", "assertj-core", "2.6.0", "jar"),
+)
 _JAVA_VERSION_MIN = 11
 _FETCH_S_MAX = 600
 _MARKER = ".complete"  # written last, so that a fetch cut short is done again
@@ -30,9 +42,10 @@ _POM_HEAD = """\
 """
 _POM_DEPENDENCY = """\
     <dependency>
-      <groupId>org.apache.rocketmq</groupId>
-      <artifactId>rocketmq-{name}</artifactId>
-      <version>{version}</version>
+      <groupId>{}</groupId>
+      <artifactId>{}</artifactId>
+      <version>{}</version>
+      <type>{}</type>
     </dependency>
 """
 _POM_TAIL = """\
@@ -69,11 +82,20 @@ def cache_lock() -> Iterator[Path]:
 
 def class_path() -> str:
     """The class path of the servers, the client and the tools; fetched at the first call."""
+    return _fetched("lib", _SERVERS)
+
+
+def suite_class_path() -> str:
+    """The class path of Apache's integration tests (rocketmq-test); fetched at the first call."""
+    return _fetched("suite-lib", _SUITE)
+
+
+def _fetched(name: str, artifacts: tuple[tuple[str, ...], ...]) -> str:
     java_version()
     with cache_lock() as folder:
-        lib = folder / "lib"
+        lib = folder / name
         if not (lib / _MARKER).exists():
-            _fetch(folder, lib)
+            _fetch(folder, lib, artifacts)
     return str(lib / "*")
 
 
@@ -90,13 +112,13 @@ def java_version() -> str:
     return found[1]
 
 
-def _fetch(folder: Path, lib: Path) -> None:
+def _fetch(folder: Path, lib: Path, artifacts: tuple[tuple[str, ...], ...]) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise PeerMissing("no cached jars, and no mvn on the PATH to fetch them")
     shutil.rmtree(lib, ignore_errors=True)
     pom = folder / "pom.xml"
-    dependencies = (_POM_DEPENDENCY.format(name=name, version=VERSION) for name in _ARTIFACTS)
+    dependencies = (_POM_DEPENDENCY.format(*artifact) for artifact in artifacts)
     pom.write_text(_POM_HEAD + "".join(dependencies) + _POM_TAIL)
     command = [
         maven,
