@@ -64,6 +64,7 @@ def test_the_first_retry_has_level_3_and_knows_where_it_comes_from():
         assert again.properties == {
             "TAGS": "a",
             "UNIQ_KEY": "U1",
+            "WAIT": "false",
             "RETRY_TOPIC": "T",
             "ORIGIN_MESSAGE_ID": str(OffsetId(first.store_host, first.physical_offset)),
             "DELAY": "3",

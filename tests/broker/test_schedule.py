@@ -46,7 +46,8 @@ def test_it_waits_its_time_and_keeps_what_it_is():
         assert (came.born_ms, came.born_host) == (NOON_MS, PRODUCER)
         assert came.stored_ms == NOON_MS + 5_000
         assert came.properties == {
-            "TAGS": "red", "KEYS": "k", "DELAY": "2", "REAL_TOPIC": "T", "REAL_QID": "2",
+            "TAGS": "red", "KEYS": "k", "DELAY": "2", "WAIT": "true",
+            "REAL_TOPIC": "T", "REAL_QID": "2",
         }  # fmt: skip
         assert works.store.units("T", 2, 0, 1)[0].code == hash_code("red")
 

@@ -21,10 +21,10 @@ _BUILD_S_MAX = 300
 _RUN_S_MAX = 400
 
 SCENARIOS = (
-    "admin", "async", "auto-topic", "batch", "broadcasting", "clustering", "compressed", "dead-letter",
-    "delayed", "from-timestamp", "namespace", "one-way", "orderly", "orderly-retry", "poll", "pull",
-    "queue-selector", "request", "request-timeout", "retry", "sql92", "sync", "tags", "trace",
-    "transaction", "transaction-check", "vip-port",
+    "admin", "async", "auto-topic", "batch", "broadcasting", "clustering", "compressed",
+    "dead-letter", "delayed", "from-timestamp", "namespace", "one-way", "orderly",
+    "orderly-retry", "poll", "pull", "queue-selector", "request", "request-timeout", "retry",
+    "sql92", "sync", "tags", "trace", "transaction", "transaction-check", "vip-port",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Apache's own integration tests (rocketmq-test 4.9.7) on a cluster that runs outside their process.
+"""Apache's own integration tests (rocketmq-test 4.9.7) on a cluster outside their process.
 
 Our BaseConf (java/suite) replaces theirs, which would start servers itself.
 """

@@ -27,6 +27,7 @@ from cometmq.protocol.properties import (
     DELAY,
     ORIGIN_MESSAGE_ID,
     RETRY_TOPIC,
+    WAIT,
     has_property,
     put_property,
     take_property,
@@ -128,8 +129,12 @@ def _in_topic(message: NewMessage, dead_letters: TopicConfig) -> NewMessage:
 
 
 def _with_origin(message: StoredMessage) -> str:
-    """Its properties with the topic and id that it had before its first retry."""
-    text = message.properties_text
+    """Its properties with the topic and id that it had before its first retry.
+
+    WAIT=false: Apache's broker stores the retry so, and consumers see it. The answer waits here
+    for the disk all the same.
+    """
+    text = put_property(message.properties_text, WAIT, "false")
     if take_property(text, RETRY_TOPIC)[1] is None:
         text = put_property(text, RETRY_TOPIC, message.topic)
     if not (take_property(text, ORIGIN_MESSAGE_ID)[1] or "").strip():

@@ -25,7 +25,7 @@ from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.tables import DelayOffsetTable
 from cometmq.protocol.message import StoredMessage
 from cometmq.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC
-from cometmq.protocol.properties import UNIQ_KEY, WAIT, take_property
+from cometmq.protocol.properties import UNIQ_KEY, take_property
 from cometmq.seams import Clock, Disk
 from cometmq.store.config import StoreConfig
 from cometmq.store.found import Stored
@@ -231,6 +231,5 @@ def _delivery(message: StoredMessage) -> NewMessage | None:
     if place is None or place[0] in (HALF_TOPIC, SCHEDULE_TOPIC):
         return None
     copy = copy_of(message, *place)
-    copy.properties_text, _ = take_property(copy.properties_text, WAIT)
     copy.prepared_offset = message.physical_offset
     return copy

@@ -18,7 +18,7 @@ from cometmq.broker.clients import Clients
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.copies import real_queue
 from cometmq.broker.identity import Identity
-from cometmq.broker.transactions import Transactions
+from cometmq.broker.transactions import Transactions, outside_of
 from cometmq.errors import PeerError, Refused, WorldError
 from cometmq.live_settings import LiveSettings
 from cometmq.protocol.codes import RequestCode, ResponseCode
@@ -264,7 +264,7 @@ class TransactionChecks:
             store_host=self._identity.host,
             reconsume_times=half.reconsume_times,
             body=half.body,
-            properties_text=half.properties_text,
+            properties_text=outside_of(half.properties_text),
         )
         header = CheckTransactionHeader(
             tran_state_table_offset=stored.queue_offset,

@@ -29,6 +29,7 @@ from cometmq.protocol.message import StoredMessage
 from cometmq.protocol.message_id import OffsetId
 from cometmq.protocol.names import CHECKED_TOO_OFTEN_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from cometmq.protocol.properties import (
+    CHECK_IMMUNITY_SECONDS,
     DELAY,
     PREPARED_QUEUE_OFFSET,
     PRODUCER_GROUP,
@@ -86,6 +87,17 @@ def half_of(message: NewMessage) -> NewMessage:
         properties_text=text,
         sys_flag=message.sys_flag & _NOT_TRANSACTION,
     )
+
+
+def outside_of(half_text: str) -> str:
+    """The properties of a half message as clients see them.
+
+    Every half message that is put again here names the place of its first, so that a restart finds
+    it. Apache's broker stores that name only for a message with a check immunity time.
+    """
+    if take_property(half_text, CHECK_IMMUNITY_SECONDS)[1] is not None:
+        return half_text
+    return take_property(half_text, PREPARED_QUEUE_OFFSET)[0]
 
 
 class Transactions:
@@ -202,6 +214,7 @@ class Transactions:
         if place is None:
             raise _wrong("The prepared message does not say where it belongs")
         committed = copy_of(message, *place)
+        committed.properties_text = outside_of(message.properties_text)
         committed.sys_flag = message.sys_flag & _NOT_TRANSACTION | _COMMIT
         committed.prepared_offset = ask.commit_log_offset
         put, stored = self._intake.put_as(committed, now_ms)
@@ -267,7 +280,9 @@ class Transactions:
 
     def put_away(self, offset: int, half: StoredMessage, now_ms: int) -> None:
         """Nobody will decide any more: it goes where people find it."""
-        stored = self._intake.put(copy_of(half, CHECKED_TOO_OFTEN_TOPIC, 0), now_ms)
+        copy = copy_of(half, CHECKED_TOO_OFTEN_TOPIC, 0)
+        copy.properties_text = outside_of(half.properties_text)
+        stored = self._intake.put(copy, now_ms)
         self._topics.ensure(CHECKED_TOO_OFTEN_TOPIC, 1)
         self._closed(offset, now_ms, stored)
         log.error("half message %d of %s is put away", offset, real_queue(half.properties_text))
