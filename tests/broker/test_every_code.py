@@ -75,7 +75,7 @@ FINE = [
     Fine("SEARCH_OFFSET_BY_TIMESTAMP", "timestamp", ANY_NUMBER, "any time"),
     Fine("QUERY_CONSUME_QUEUE", "index", ANY_NUMBER, "not there: success and no body, as there"),
     Fine("QUERY_CONSUME_QUEUE", "count", ANY_NUMBER, "bounded"),
-    Fine("QUERY_CONSUME_QUEUE", "consumer_group", ("text empty",), "may be left out"),
+    Fine("QUERY_CONSUME_QUEUE", "consumer_group", ANY_TEXT, "reported as not online"),
     # Which of several brokers is meant: its own address says so already
     Fine("PULL_MESSAGE QUERY_CONSUMER_OFFSET SEARCH_OFFSET_BY_TIMESTAMP GET_MAX_OFFSET "
          "GET_MIN_OFFSET GET_EARLIEST_MSG_STORETIME CONSUME_MESSAGE_DIRECTLY",

@@ -132,8 +132,8 @@ def test_refusals_by_their_codes():
             ({"topic": "Closed"}, ResponseCode.NO_PERMISSION, "pulling message is forbidden"),
             ({"queue_id": 2}, ResponseCode.SYSTEM_ERROR, "2 queues"),
             ({"queue_id": -1}, ResponseCode.SYSTEM_ERROR, "queueId[-1]"),
-            ({"max_msg_nums": 0}, ResponseCode.SYSTEM_ERROR, "maxMsgNums"),
             ({"sys_flag": 0}, ResponseCode.SUBSCRIPTION_NOT_EXIST, "heartbeat"),
+            ({"max_msg_nums": -1}, ResponseCode.SYSTEM_ERROR, "maxMsgNums"),
             ({"subscription": "||"}, ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse"),
             ({"consumer_group": "../x"}, ResponseCode.SYSTEM_ERROR, "group"),
         ]

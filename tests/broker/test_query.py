@@ -128,7 +128,8 @@ def test_units_as_a_group_s_filter_sees_them(tmp_path):
         assert [unit.evaluated for unit in found.queue_data] == [False, True]
         assert found.subscription_data.sub_string == "b"
         reply = await desk.ask(RequestCode.QUERY_CONSUME_QUEUE, of_queue(group="H"))
-        assert reply.code == ResponseCode.SYSTEM_ERROR
+        found = loads(reply.body, QueueUnits)
+        assert (found.filter_data, len(found.queue_data)) == ("H@T is not online!", 2)
 
     at_desk(tmp_path, story)
 

@@ -47,7 +47,6 @@ GOOD = pack_batch([BatchEntry(body=b"body", properties_text="a\x01b")])
         GOOD[:16] + b"\xff\xff\xff\xff" + GOOD[20:],  # body size
         GOOD[:16] + b"\0\0\0\5" + GOOD[20:],
         GOOD[:24] + b"\0\2" + GOOD[26:],  # properties size
-        GOOD[:-1] + b"\xff",
     ],
 )
 def test_damage(data):

@@ -1,4 +1,8 @@
-"""The properties of sent messages as they are stored: without WAIT, and with the cluster's name."""
+"""The properties of sent messages as they are stored: with the name of the cluster.
+
+A single message is stored without WAIT. Messages of a batch keep it, and each gets the properties
+of the batch after its own.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,6 +12,7 @@ from cometmq.protocol.properties import (
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
     WAIT,
+    decode_properties,
     put_property,
     take_property,
 )
@@ -44,6 +49,22 @@ class StoredProperties:
         if text and text[-1] != PROPERTY_SEPARATOR:
             return text + self._tail, waits
         return text + self._tail[1:], waits
+
+    def of_batch(self, batch_text: str, texts: Sequence[str]) -> tuple[list[str], bool]:
+        """The texts of a batch as they are stored, and whether its producer waits until it is safe.
+
+        A property may then be there twice; readers take the last one, which is the batch's.
+        """
+        of_batch = decode_properties(batch_text) | {CLUSTER: self.cluster}
+        tail = PROPERTY_SEPARATOR.join(
+            f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in of_batch.items()
+        )
+        separated = PROPERTY_SEPARATOR + tail
+        stored = [
+            text + separated if text and text[-1] != PROPERTY_SEPARATOR else text + tail
+            for text in texts
+        ]
+        return stored, of_batch.get(WAIT) != "false"
 
     def of_all(self, texts: Sequence[str]) -> tuple[list[str], bool]:
         """As `of` each, and whether all wait; by a few looks at all of them at once: 0.5 us each.

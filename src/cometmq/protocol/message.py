@@ -19,7 +19,12 @@ from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.hosts import Host, pack_host, unpack_host
 from cometmq.protocol.limits import PROPERTIES_SIZE_MAX, TOPIC_LENGTH_MAX
-from cometmq.protocol.properties import decode_properties
+from cometmq.protocol.properties import (
+    UNREADABLE_BYTES,
+    decode_properties,
+    properties_bytes,
+    readable,
+)
 
 MAGIC = -626843481  # 0xDAA320A7
 BLANK_MAGIC = -875286124  # 0xCBD43194: the rest of this file of the log is empty
@@ -83,8 +88,9 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties text, parsed."""
-        return decode_properties(self.properties_text)
+        """The properties text, parsed; bytes that are not UTF-8 become U+FFFD, as in Java."""
+        text = self.properties_text
+        return decode_properties(text if text.isascii() else readable(text))
 
 
 def body_crc(body: bytes | memoryview) -> int:
@@ -100,7 +106,7 @@ def host_flags(born_host: Host, store_host: Host) -> int:
 def pack_record(message: StoredMessage) -> bytes:
     """The record of a message. Its host bits are set from its hosts."""
     topic = message.topic.encode()
-    properties = message.properties_text.encode()
+    properties = properties_bytes(message.properties_text)
     if len(topic) > TOPIC_LENGTH_MAX:
         raise TooLarge(f"topic of {len(topic)} bytes, the limit is {TOPIC_LENGTH_MAX}")
     if len(properties) > PROPERTIES_SIZE_MAX:
@@ -169,7 +175,7 @@ def unpack_record(
         raise Malformed(f"body of the record at {at} does not match its crc")
     try:
         topic = str(data[topic_at : properties_at - 2], "utf-8")
-        properties_text = str(data[properties_at:end], "utf-8")
+        properties_text = str(data[properties_at:end], "utf-8", UNREADABLE_BYTES)
     except UnicodeDecodeError as error:
         raise Malformed(f"record at {at}: {error}") from error
     return StoredMessage(

@@ -7,6 +7,9 @@ from cometmq.errors import Malformed
 NAME_VALUE_SEPARATOR = "\x01"
 PROPERTY_SEPARATOR = "\x02"
 KEY_SEPARATOR = " "  # between the words of KEYS
+# Error handler for properties that are not UTF-8: such bytes become lone surrogates in a text, and
+# the same bytes again when it is encoded. Batches may carry them, and Apache stores them unread.
+UNREADABLE_BYTES = "surrogateescape"
 _DIGITS_MAX = 18  # of a number: what Java has room for, and no int() refuses
 
 KEYS = "KEYS"
@@ -73,6 +76,16 @@ def encode_properties(properties: Mapping[str, str | None]) -> str:
     if separators != max(2 * len(items) - 1, 0):
         raise Malformed("a property holds the character U+0001 or U+0002, which separates them")
     return text
+
+
+def properties_bytes(text: str) -> bytes:
+    """The bytes of a properties text, also of one that is not UTF-8."""
+    return text.encode("utf-8", UNREADABLE_BYTES)
+
+
+def readable(text: str) -> str:
+    """The text with U+FFFD in place of bytes that are not UTF-8, as Java decodes it."""
+    return properties_bytes(text).decode("utf-8", "replace")
 
 
 def decode_properties(text: str) -> dict[str, str]:

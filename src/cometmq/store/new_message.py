@@ -15,6 +15,7 @@ from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.hosts import Host, pack_host
 from cometmq.protocol.limits import PROPERTIES_SIZE_MAX, TOPIC_LENGTH_MAX
 from cometmq.protocol.message import HEADS, LOCAL_HOST, MAGIC, V6_SHIFT, host_flags
+from cometmq.protocol.properties import UNREADABLE_BYTES
 from cometmq.store.found import StoredMessages
 
 _KEPT_MAX = 20_000  # shapes, and hosts: 10 MB
@@ -104,7 +105,7 @@ class RecordWriter:
 
     def prepare(self, message: NewMessage) -> Prepared:
         """All but the place. Checks the limits: what is too large is refused, never cut."""
-        properties = message.properties_text.encode()
+        properties = message.properties_text.encode("utf-8", UNREADABLE_BYTES)
         host = self._hosts.get(message.born_host) or self._known_host(message.born_host)
         born_host, v6_bits = host
         shape = message.topic, len(message.body), len(properties), v6_bits
@@ -120,7 +121,7 @@ class RecordWriter:
             messages.topics, messages.bodies, messages.properties_texts, messages.born_hosts,
             strict=True,
         ):  # fmt: skip
-            properties = text.encode()
+            properties = text.encode("utf-8", UNREADABLE_BYTES)
             if host is not last_host:  # most are of one connection
                 born_host, v6_bits = hosts.get(host) or self._known_host(host)
                 last_host = host

@@ -54,12 +54,14 @@ class Reader:
         self, queue: ConsumeQueue, queue_offset: int, count_max: int,
         wants_tag: TagFilter | None = None, wants_record: RecordFilter | None = None,
     ) -> Found:  # fmt: skip
-        """Up to `count_max` messages from `queue_offset` on."""
+        """Up to `count_max` messages from `queue_offset` on; one if that is 0 or less."""
         if not queue.first <= queue_offset < queue.end:
             return _refusal(queue, queue_offset)
         filtered = wants_tag is not None or wants_record is not None
         if count_max > self._count_max:
             count_max = self._count_max
+        elif count_max < 1:
+            count_max = 1
         units = queue.units(queue_offset, _UNITS_SCANNED_MAX if filtered else count_max)
         if len(units) < UNIT_SIZE:
             return _nothing(queue, queue_offset, GetStatus.OFFSET_FOUND_NULL)

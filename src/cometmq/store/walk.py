@@ -24,6 +24,7 @@ from cometmq.protocol.message import (
     unpack_record,
 )
 from cometmq.protocol.names import check_topic
+from cometmq.protocol.properties import UNREADABLE_BYTES, properties_bytes
 from cometmq.store.commit_log import BLANK, CommitLog, LogFile
 
 # Physical offset, size, topic, queue id, queue offset, sys flag, stored ms, properties text, and
@@ -140,7 +141,7 @@ def _good_records(file: LogFile, at: int) -> Generator[Outline, None, int]:
         packed = memory[body_end + 1 : properties_at - 2].tobytes()
         try:
             topic = topics.get(packed) or topics.setdefault(packed, check_topic(packed.decode()))
-            text = str(memory[properties_at:end], "utf-8")
+            text = str(memory[properties_at:end], "utf-8", UNREADABLE_BYTES)
         except (UnicodeDecodeError, BadName):  # a topic becomes a folder
             break
         is_torn = "\0" in text and _lacks_a_sector(text, at, end)
@@ -161,7 +162,7 @@ def _fault(file: LogFile, at: int) -> str:
 
 def _lacks_a_sector(properties_text: str, start: int, end: int) -> bool:
     """Properties may hold zeros, but hardly as the last byte of a sector or of all of them."""
-    properties = properties_text.encode()
+    properties = properties_bytes(properties_text)
     first = max(end - len(properties), start) // _SECTOR_SIZE + 1
     ends = [*range(first * _SECTOR_SIZE, end, _SECTOR_SIZE), end]
     return any(not properties[at - 1 - end] for at in ends)

@@ -70,8 +70,8 @@ class Pulling:
     def pull(self, call: Call, ask: PullHeader) -> Outcome:
         """PULL_MESSAGE."""
         group = self.checks.readable_queue(ask.consumer_group, ask.topic, ask.queue_id)
-        if ask.max_msg_nums < 1:
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"maxMsgNums is {ask.max_msg_nums}, not 1 up")
+        if ask.max_msg_nums < 0:  # of 0, as Go's clients ask for, one is returned
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"maxMsgNums is {ask.max_msg_nums}, below 0")
         wanted = self.filters.of_pull(ask, group)
         if self.checks.groups.get(ask.consumer_group) is None:
             self.checks.groups.keep(group)

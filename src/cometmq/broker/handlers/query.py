@@ -69,7 +69,9 @@ class QueryRoom:
         """QUERY_CONSUME_QUEUE: its units, and whether a group's filter lets them pass."""
         topic = ask.topic or ""
         self.checks.known_queue(topic, ask.queue_id)
-        subscription, wanted = self._subscribed(ask.consumer_group, topic)
+        group = ask.consumer_group
+        subscription = self._subscription(group, topic)
+        wanted = self.filters.of(subscription) if subscription is not None else EVERYTHING
         first, end = self.store.bounds(topic, ask.queue_id)
         if not first <= ask.index < end:
             # No body: so is it there, and its clients know.
@@ -80,20 +82,24 @@ class QueryRoom:
             max_queue_index=end,
             min_queue_index=first,
             subscription_data=subscription,
-            filter_data=self.filters.condition_text(ask.consumer_group or "", topic),
+            filter_data=self._filter_data(group, topic, subscription),
             queue_data=[shown(unit, self._passes(unit, wanted)) for unit in units],
         )
         return Reply(body=dumps(body))
 
-    def _subscribed(self, group: str | None, topic: str) -> tuple[Subscription | None, Wanted]:
-        """What a group that is online wants of the topic; everything, if there is no group."""
-        if not group:
-            return None, EVERYTHING
-        online = self.clients.consumers.get(group)
-        subscription = online.subscriptions.get(topic) if online is not None else None
+    def _subscription(self, group: str | None, topic: str) -> Subscription | None:
+        """The subscription of a group; None without a group, or if no member subscribes."""
+        online = self.clients.consumers.get(group) if group is not None else None
+        return online.subscriptions.get(topic) if online is not None else None
+
+    def _filter_data(
+        self, group: str | None, topic: str, subscription: Subscription | None
+    ) -> str | None:
+        if group is None:
+            return None
         if subscription is None:
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"{group}@{topic} is not online!")
-        return subscription, self.filters.of(subscription)
+            return f"{group}@{topic} is not online!"
+        return self.filters.condition_text(group, topic)
 
     def _passes(self, unit: Unit, wanted: Wanted) -> bool:
         if wanted.tag is not None and not wanted.tag(unit.code):

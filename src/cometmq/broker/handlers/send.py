@@ -109,15 +109,16 @@ class Sending:
         known = self.checks.open_to_sends(ask.topic, ask.queue_id, call.received_ms)
         topic = known or self._new_topic(ask)
         queue_id = ask.queue_id if ask.queue_id >= 0 else _any_queue(topic)
-        _, waits = self.properties.of(ask.properties or "")
-        put, stored = self.intake.put_batch(self._batch(call, ask, queue_id), call.received_ms)
+        messages, waits = self._batch(call, ask, queue_id)
+        put, stored = self.intake.put_batch(messages, call.received_ms)
         if known is None:
             self.topics.keep(topic)
         self.stats.put(put.topics[0], put.queue_ids[0], len(stored), sum(stored.sizes))
         ids = ",".join([self.ids % offset for offset in stored.physical_offsets])
         return self._answer(call, began_ms, ids, queue_id, stored[0], stored[-1], waits)
 
-    def _batch(self, call: Call, ask: SendHeader, queue_id: int) -> NewMessages:
+    def _batch(self, call: Call, ask: SendHeader, queue_id: int) -> tuple[NewMessages, bool]:
+        """The messages, and whether the producer waits until they are safe."""
         try:
             flags, bodies, texts = unpack_columns(call.command.body)
         except (Malformed, TooLarge) as error:
@@ -125,11 +126,12 @@ class Sending:
         if not bodies:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch without a message")
         count = len(bodies)
-        return NewMessages(
+        properties_texts, waits = self.properties.of_batch(ask.properties or "", texts)
+        messages = NewMessages(
             topics=[ask.topic] * count,
             queue_ids=[queue_id] * count,
             bodies=bodies,
-            properties_texts=self.properties.of_all(texts)[0],
+            properties_texts=properties_texts,
             flags=flags,
             sys_flags=[ask.sys_flag] * count,
             born_ms=[ask.born_timestamp] * count,
@@ -137,6 +139,7 @@ class Sending:
             reconsume_times=[ask.reconsume_times or 0] * count,
             prepared_offsets=[0] * count,
         )
+        return messages, waits
 
     def _in_time(self, call: Call) -> int:
         """What time it is. What waited too long is refused: its producer has given it up."""
