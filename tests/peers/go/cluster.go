@@ -188,18 +188,26 @@ func sendAll(sender rocketmq.Producer, messages []*primitive.Message) error {
 	return nil
 }
 
-// described is what a consumer sees of a message, without ids and times.
+// Properties whose values are ids, times or places that differ from run to run.
+var varying = map[string]bool{
+	"CONSUME_START_TIME": true, "MAX_OFFSET": true, "MIN_OFFSET": true, "ORIGIN_MESSAGE_ID": true,
+	"REAL_QID": true, "UNIQ_KEY": true,
+}
+
+// described is what a consumer sees of each message, without ids and times.
 func described(found []*primitive.MessageExt) []string {
 	lines := []string{}
 	for _, message := range found {
-		names := []string{}
-		for name := range message.GetProperties() {
-			names = append(names, name)
+		properties := []string{}
+		for name, value := range message.GetProperties() {
+			if varying[name] {
+				value = "?"
+			}
+			properties = append(properties, name+"="+value)
 		}
-		sort.Strings(names)
-		lines = append(lines, fmt.Sprintf("%s tags=%s keys=%s color=%s sysFlag=%d flag=%d names=%v",
-			message.Body, message.GetTags(), message.GetKeys(), message.GetProperty("color"),
-			message.SysFlag, message.Flag, names))
+		sort.Strings(properties)
+		lines = append(lines, fmt.Sprintf("%s %v sysFlag=%d flag=%d reconsumed=%d",
+			message.Body, properties, message.SysFlag, message.Flag, message.ReconsumeTimes))
 	}
 	sort.Strings(lines)
 	return lines
