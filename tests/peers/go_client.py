@@ -22,9 +22,10 @@ _RUN_S_MAX = 400
 
 SCENARIOS = (
     "admin", "async", "auto-topic", "batch", "broadcasting", "clustering", "compressed",
-    "dead-letter", "delayed", "from-timestamp", "namespace", "one-way", "orderly",
-    "orderly-retry", "poll", "pull", "queue-selector", "request", "request-timeout", "retry",
-    "sql92", "sync", "tags", "trace", "transaction", "transaction-check", "vip-port",
+    "consumer-trace", "credentials", "dead-letter", "delayed", "from-last", "from-timestamp",
+    "namespace", "one-way", "orderly", "orderly-retry", "poll", "pull", "queue-selector", "request",
+    "request-async", "request-timeout", "retry", "small-pulls", "sql92", "suspend", "sync", "tags",
+    "trace", "transaction", "transaction-check", "vip-port",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/apache/rocketmq-client-go/v2"
 	"github.com/apache/rocketmq-client-go/v2/admin"
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
@@ -60,7 +61,10 @@ func contains(names []string, wanted string) bool {
 	return false
 }
 
-func requestReply(c *cluster) (facts, error) {
+// answered runs ask with a producer, while a consumer answers every request on a topic.
+func answered(
+	c *cluster, ask func(rocketmq.Producer, *primitive.Message) (*primitive.Message, error),
+) (facts, error) {
 	topic, err := c.topic("topic", 2)
 	if err != nil {
 		return nil, err
@@ -96,14 +100,37 @@ func requestReply(c *cluster) (facts, error) {
 	defer requester.Shutdown()
 	replies := []string{}
 	for i := 0; i < 3; i++ {
-		reply, err := requester.Request(context.Background(), patience/2,
-			primitive.NewMessage(topic, []byte(fmt.Sprintf("request-%d", i))))
+		reply, err := ask(requester, primitive.NewMessage(topic, []byte(fmt.Sprintf("request-%d", i))))
 		if err != nil {
 			return nil, err
 		}
 		replies = append(replies, string(reply.Body))
 	}
 	return facts{"replies": replies}, nil
+}
+
+func requestReply(c *cluster) (facts, error) {
+	return answered(c, func(from rocketmq.Producer, message *primitive.Message) (*primitive.Message, error) {
+		return from.Request(context.Background(), patience/2, message)
+	})
+}
+
+func requestAsync(c *cluster) (facts, error) {
+	return answered(c, func(from rocketmq.Producer, message *primitive.Message) (*primitive.Message, error) {
+		type result struct {
+			reply *primitive.Message
+			err   error
+		}
+		results := make(chan result, 1)
+		err := from.RequestAsync(context.Background(), patience/2,
+			func(_ context.Context, reply *primitive.Message, err error) { results <- result{reply, err} },
+			message)
+		if err != nil {
+			return nil, err
+		}
+		found := <-results
+		return found.reply, found.err
+	})
 }
 
 func requestTimeout(c *cluster) (facts, error) {
@@ -140,24 +167,49 @@ func trace(c *cluster) (facts, error) {
 	if err != nil {
 		return nil, err
 	}
+	return traced(c, "Pub", result.MsgID)
+}
+
+func consumerTrace(c *cluster) (facts, error) {
+	topic, err := filled(c, 1, func(topic string) []*primitive.Message { return numbered(topic, "traced", 1) })
+	if err != nil {
+		return nil, err
+	}
+	var found collector
+	reader, err := c.push(c.label("traced"), topic, every, found.accept,
+		consumer.WithTrace(&primitive.TraceConfig{
+			Access: primitive.Local, Resolver: c.resolver(), GroupName: c.label("tracers"),
+		}))
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Shutdown()
+	if err = found.settle(1); err != nil {
+		return nil, err
+	}
+	return traced(c, "SubAfter", found.messages()[0].GetProperty("UNIQ_KEY"))
+}
+
+// traced waits for a trace of a kind about a message.
+func traced(c *cluster, kind, id string) (facts, error) {
 	var found collector
 	reader, err := c.push(c.label("readers"), "RMQ_SYS_TRACE_TOPIC", every, found.accept)
 	if err != nil {
 		return nil, err
 	}
 	defer reader.Shutdown()
-	fields := []string{}
-	err = until("the trace of the message", func() bool {
+	count := 0
+	err = until("a "+kind+" trace of "+id, func() bool {
 		for _, message := range found.messages() {
-			if strings.Contains(message.GetKeys(), result.MsgID) {
-				fields = strings.Split(string(message.Body), "\x01")
-				return true
+			for _, trace := range strings.Split(string(message.Body), "\x02") {
+				fields := strings.Split(trace, "\x01")
+				if fields[0] == kind && strings.Contains(message.GetKeys(), id) {
+					count = len(fields)
+					return true
+				}
 			}
 		}
 		return false
 	})
-	if err != nil {
-		return nil, err
-	}
-	return facts{"kind": fields[0], "fields": len(fields)}, nil
+	return facts{"kind": kind, "fields": count}, err
 }

@@ -276,3 +276,50 @@ func orderlyRetry(c *cluster) (facts, error) {
 	err = listening.settle(4)
 	return facts{"bodies": listening.bodies(), "calls": listening.seen}, err
 }
+
+func fromLast(c *cluster) (facts, error) {
+	topic, err := filled(c, 1, func(topic string) []*primitive.Message { return numbered(topic, "old", 5) })
+	if err != nil {
+		return nil, err
+	}
+	// A broker whose queue still begins in memory starts a new group at its first message.
+	return received(c, topic, 5, consumer.WithConsumeFromWhere(consumer.ConsumeFromLastOffset))
+}
+
+func smallPulls(c *cluster) (facts, error) {
+	topic, err := filled(c, 2, func(topic string) []*primitive.Message { return numbered(topic, "small", 30) })
+	if err != nil {
+		return nil, err
+	}
+	return received(c, topic, 30, consumer.WithPullBatchSize(3), consumer.WithConsumeMessageBatchMaxSize(2),
+		consumer.WithPullInterval(10*time.Millisecond))
+}
+
+func suspend(c *cluster) (facts, error) {
+	topic, err := filled(c, 2, func(topic string) []*primitive.Message { return numbered(topic, "first", 6) })
+	if err != nil {
+		return nil, err
+	}
+	var found collector
+	reader, err := c.push(c.label("readers"), topic, every, found.accept)
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Shutdown()
+	if err = found.settle(6); err != nil {
+		return nil, err
+	}
+	reader.Suspend()
+	time.Sleep(quiet)
+	sender, err := c.producer(producer.WithGroupName(c.label("later")))
+	if err != nil {
+		return nil, err
+	}
+	defer sender.Shutdown()
+	if err = sendAll(sender, numbered(topic, "second", 6)); err != nil {
+		return nil, err
+	}
+	reader.Resume()
+	err = found.settle(12)
+	return facts{"bodies": found.sorted()}, err
+}

@@ -32,9 +32,9 @@ func sent(
 	return received(c, topic, count)
 }
 
-func received(c *cluster, topic string, count int) (facts, error) {
+func received(c *cluster, topic string, count int, options ...consumer.Option) (facts, error) {
 	var found collector
-	reader, err := c.push(c.label("readers"), topic, every, found.accept)
+	reader, err := c.push(c.label("readers"), topic, every, found.accept, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +181,18 @@ func vipPort(c *cluster) (facts, error) {
 	}, producer.WithVIPChannel(true))
 }
 
+// credentials: a broker without access control ignores signatures.
+func credentials(c *cluster) (facts, error) {
+	account := primitive.Credentials{AccessKey: "a-sender", SecretKey: "a secret of mine"}
+	topic, err := filled(c, 2, func(topic string) []*primitive.Message {
+		return numbered(topic, "signed", 6)
+	}, producer.WithCredentials(account))
+	if err != nil {
+		return nil, err
+	}
+	return received(c, topic, 6, consumer.WithCredentials(account))
+}
+
 func queueSelector(c *cluster) (facts, error) {
 	queues := map[string]int{}
 	found, err := sent(c, 8, func(sender rocketmq.Producer, topic string) error {
@@ -214,16 +226,7 @@ func namespaces(c *cluster) (facts, error) {
 	if err = sendAll(sender, numbered(topic, "space", 6)); err != nil {
 		return nil, err
 	}
-	var found collector
-	reader, err := c.push(c.label("readers"), topic, every, found.accept, consumer.WithNamespace(space))
-	if err != nil {
-		return nil, err
-	}
-	defer reader.Shutdown()
-	if err = found.settle(6); err != nil {
-		return nil, err
-	}
-	return facts{"messages": described(found.messages())}, nil
+	return received(c, topic, 6, consumer.WithNamespace(space))
 }
 
 // decisions answers each message of a transaction by its body: first at the send, then at a check.
