@@ -14,7 +14,7 @@ _DIGITS_MAX = 18  # of a number: what Java has room for, and no int() refuses
 
 KEYS = "KEYS"
 TAGS = "TAGS"
-WAIT = "WAIT"  # wait until stored; cut before storing
+WAIT = "WAIT"  # wait until stored; not stored of a single send, "false" in a retry
 DELAY = "DELAY"
 RETRY_TOPIC = "RETRY_TOPIC"
 REAL_TOPIC = "REAL_TOPIC"
