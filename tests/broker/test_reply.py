@@ -102,7 +102,7 @@ def test_a_reply_that_cannot_be_kept_is_pushed_all_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"topic": "unknown"}, ResponseCode.TOPIC_NOT_EXIST),
+        ({"topic": "unknown", "default_topic": "none"}, ResponseCode.TOPIC_NOT_EXIST),
         ({"topic": "SCHEDULE_TOPIC_XXXX"}, ResponseCode.NO_PERMISSION),
         ({"topic": "a/b"}, ResponseCode.SYSTEM_ERROR),
         ({"queue_id": 1}, ResponseCode.SYSTEM_ERROR),
