@@ -42,8 +42,7 @@ class _Line:
             if index < len(piece):
                 return start + index
             index -= len(piece)
-        start, piece = self.pieces[-1]
-        return start + len(piece)
+        raise AssertionError("the line has no such character")
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -67,7 +66,7 @@ def edit_properties(text: str, changes: Mapping[str, str]) -> str:
         parts = _parts(line.text)
         if _unescape(parts["value"]) != changes[key]:
             new = ("" if parts["separator"] else "=") + _escape(changes[key])
-            edits.append((line.place(parts.start("value")), line.end, new))
+            edits.append((line.place(parts.start("value") - 1) + 1, line.end, new))
     edited = text
     for start, end, new in sorted(edits, reverse=True):
         edited = edited[:start] + new + edited[end:]
@@ -85,7 +84,10 @@ def _with_line_end(text: str, line_break: str) -> str:
     if text and text[-1] not in "\r\n":
         text += line_break
     lines = list(_lines(text))
-    return text + line_break if lines and lines[-1].is_open else text
+    if not lines or not lines[-1].is_open:
+        return text
+    # A blank line ends the continuation; after \r, a \n would begin none.
+    return text + ("\r" if text[-1] == "\r" else line_break)
 
 
 def _line_break(text: str) -> str:
@@ -122,7 +124,7 @@ def _parts(line: str) -> re.Match[str]:
 
 
 def _escape_key(key: str) -> str:
-    return re.sub(r"([ =:#!])", r"\\\1", _escape(key))
+    return "".join(f"\\{sign}" if sign in " =:#!" else _escape(sign) for sign in key)
 
 
 def _escape(value: str) -> str:
