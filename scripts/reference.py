@@ -20,14 +20,22 @@ from cometmq.broker import config as broker
 from cometmq.broker.handlers import acl, filtersrv
 from cometmq.broker.handlers.routes import build_routes as broker_routes
 from cometmq.broker.identity import identity_of
+from cometmq.broker.update_rules import UPDATE_RULES as BROKER_RULES
+from cometmq.live_settings import UpdateRules
 from cometmq.namesrv import config as namesrv
 from cometmq.namesrv.handlers import build_routes as namesrv_routes
 from cometmq.protocol.codes import VERSION_NAME, RequestCode
 from cometmq.protocol.java import java_text
 from cometmq.remoting.config import ServerConfig
 from cometmq.remoting.dispatch import Route, Routes
-from cometmq.settings import MEANINGLESS, Settings
+from cometmq.settings import NOT_OF_4_9, PROMISES, Settings
 from cometmq.store.config import StoreConfig
+from cometmq.unused_settings import (
+    FixedBrokerConfig,
+    FixedServerConfig,
+    IgnoredBrokerConfig,
+    IgnoredServerConfig,
+)
 
 DOCS = Path(__file__).parent.parent / "docs"
 _MADE = "<!-- Made by scripts/reference.py from the code; a change here is lost. -->"
@@ -72,6 +80,17 @@ _BY_THE_MACHINE = MappingProxyType(
         "namesrvAddr": "`$NAMESRV_ADDR`",
         "kvConfigPath": "`$HOME/namesrv/kvConfig.json`",
         "configStorePath": "the `-c` file, or `$HOME/namesrv/namesrv.properties`",
+        "rocketmqHome": "`$ROCKETMQ_HOME`",
+        "clientCallbackExecutorThreads": "cores",
+        "sendMessageThreadPoolNums": "cores, at most 4",
+        "putMessageFutureThreadPoolNums": "cores, at most 4",
+        "pullMessageThreadPoolNums": "16 + 2 × cores",
+        "processReplyMessageThreadPoolNums": "16 + 2 × cores",
+        "queryMessageThreadPoolNums": "8 + cores",
+        "heartbeatThreadPoolNums": "cores, at most 32",
+        "endTransactionThreadPoolNums": "8 + 2 × cores, at least 4 × sendMessageThreadPoolNums",
+        "haListenPort": "`listenPort` + 1",
+        "bitMapLengthConsumeQueueExt": "by `expectConsumerNumUseFilter`",
     }
 )
 
@@ -154,49 +173,105 @@ def _not_answered(answered: set[int]) -> Iterator[str]:
 def settings() -> str:
     """Every setting with its default, bounds and meaning."""
     shared = set(ServerConfig.__struct_encode_fields__) - {"listenPort"}
+    for_both = {*IgnoredServerConfig.__struct_encode_fields__, "rocketmqHome"}
+    servers, brokers = namesrv.UPDATE_RULES, BROKER_RULES
     return "\n".join(
         [
             _MADE,
             "# Settings",
             "",
-            "Of a file (`-c`), of the command line (`key=value`), or, where *live* says yes,",
-            "changed in a running server by `updateBrokerConfig` or `updateNamesrvConfig`. A key",
-            "that is not listed is refused, with the nearest that is.",
-            *_section("Both servers", ServerConfig, {"listenPort"}),
-            *_section("Name server", namesrv.NamesrvConfig, shared),
-            *_section("Broker", broker.BrokerConfig, shared),
-            *_section("A broker's store", StoreConfig),
+            "Set them in a file (`-c`) or on the command line (`key=value`). A key that is not",
+            "listed is refused, with the nearest that is. `updateBrokerConfig` and",
+            "`updateNamesrvConfig` change them in a running server, as the column *update* says:",
             "",
-            "## Taken, and without a meaning here",
+            "- **now**: the change takes effect immediately.",
+            "- **next start**: the change is stored and shown, and takes effect at the next start.",
+            "- **no effect**: the setting is stored and shown, and nothing here reads it.",
+            "- **refused**: the request is answered with NO_PERMISSION and the reason, which",
+            "  [below](#refused-updates) lists.",
             "",
-            "There are no thread pools, native selectors, direct memory or second log. These keys",
-            "of the original are taken, so that its files work as they are, and named once in the",
-            "log:",
+            "How changes are stored:",
+            "[operating.md](operating.md#changing-settings-while-a-server-runs).",
+            *_section("Both servers", ServerConfig, servers, {"listenPort"}),
+            *_section("Name server", namesrv.NamesrvConfig, servers, shared),
+            *_section("Broker", broker.BrokerConfig, brokers, shared),
+            *_section("A broker's store", StoreConfig, brokers),
             "",
-            ", ".join(f"`{key}`" for key in sorted(MEANINGLESS - _known())) + ".",
+            "## Without effect",
+            "",
+            "There are no thread pools, native selectors, direct memory, replicas or filter",
+            "servers here. These settings of 4.9 are accepted, so that Apache's files work as they",
+            "are, named once in the log, stored and shown.",
+            *_unused("Both servers", IgnoredServerConfig, servers),
+            *_unused("", FixedServerConfig, servers),
+            *_unused("Broker", IgnoredBrokerConfig, brokers, for_both),
+            *_unused("", FixedBrokerConfig, brokers, for_both),
+            "",
+            "Accepted in files although 4.9.7 does not know them:",
+            ", ".join(f"`{key}`" for key in sorted(NOT_OF_4_9)) + ".",
+            *_refused("Name server", servers),
+            *_refused("Broker", brokers),
             "",
         ]
     )
 
 
-def _known() -> set[str]:
-    shapes = (namesrv.NamesrvConfig, broker.BrokerConfig, StoreConfig)
-    return {key for shape in shapes for key in shape.__struct_encode_fields__}
-
-
 def _section(
-    title: str, shape: type[Settings], without: AbstractSet[str] = frozenset()
+    title: str,
+    shape: type[Settings],
+    rules: UpdateRules,
+    without: AbstractSet[str] = frozenset(),
 ) -> Iterator[str]:
-    live = broker.CHANGEABLE | namesrv.CHANGEABLE
-    yield from ("", f"## {title}", "", "| key | default | may be | live | what it does |")
+    yield from ("", f"## {title}", "", "| key | default | may be | update | what it does |")
     yield "|---|---|---|---|---|"
     for field in type_info(shape).fields:  # type: ignore[attr-defined]
         key = field.encode_name
         if key in without:
             continue
         kind, meaning = _described(field.type)
-        changes = "yes" if key in live else ""
-        yield f"| `{key}` | {_default(field)} | {_bounds(kind)} | {changes} | {meaning} |"
+        update = _update(key, rules)
+        yield f"| `{key}` | {_default(field)} | {_bounds(kind)} | {update} | {meaning} |"
+
+
+def _unused(
+    title: str,
+    shape: type[Settings],
+    rules: UpdateRules,
+    without: AbstractSet[str] = frozenset(),
+) -> Iterator[str]:
+    """A table of its own, or more rows of the table before it."""
+    if title:
+        yield from ("", f"### {title}, without effect", "")
+        yield from ("| key | default | may be | update |", "|---|---|---|---|")
+    for field in type_info(shape).fields:  # type: ignore[attr-defined]
+        if (key := field.encode_name) not in without:
+            kind, _ = _described(field.type)
+            update = "accepted" if key in rules.accepted else "refused"
+            bounds = (PROMISES[key] or "empty") if key in PROMISES else _bounds(kind)
+            yield f"| `{key}` | {_default(field)} | {bounds} | {update} |"
+
+
+def _update(key: str, rules: UpdateRules) -> str:
+    kinds = {
+        "now": rules.live,
+        "next start": rules.next_start,
+        "no effect": rules.without_effect,
+        "refused": rules.refused.keys(),
+    }
+    (found,) = (kind for kind, keys in kinds.items() if key in keys)
+    return found
+
+
+def _refused(title: str, rules: UpdateRules) -> Iterator[str]:
+    if title == "Name server":
+        yield from ("", "## Refused updates")
+        yield from ("", "CVE-2023-33246 and CVE-2023-37582 are such updates of Apache's servers.")
+    yield from ("", f"### {title}, refused", "", "| reason | keys |", "|---|---|")
+    reasons: dict[str, list[str]] = {}
+    for key, reason in rules.refused.items():
+        reasons.setdefault(reason, []).append(key)
+    for reason, keys in reasons.items():
+        yield f"| {reason} | {', '.join(f'`{key}`' for key in sorted(keys))} |"
 
 
 def _described(kind: Type) -> tuple[Type, str]:
@@ -211,6 +286,8 @@ def _described(kind: Type) -> tuple[Type, str]:
 def _default(field: Any) -> str:
     if field.encode_name in _BY_THE_MACHINE:
         return _BY_THE_MACHINE[field.encode_name]
+    if field.default is None:
+        return "unset"
     assert field.default is not NODEFAULT, f"{field.encode_name} must be told where it comes from"
     value = field.default.value if hasattr(field.default, "value") else field.default
     return f"`{java_text(value)}`" if value != "" else ""
@@ -226,8 +303,8 @@ def _bounds(kind: Type) -> str:
             return f"{low} up"
         case IntType(ge=low, le=high):
             return f"{low} to {high}" if low != high else str(low)
-        case UnionType():
-            raise AssertionError(f"a setting has one type: {kind}")
+        case UnionType():  # or None, while it is unset
+            return "text"
     return {"BoolType": "true, false", "StrType": "text"}[type(kind).__name__]
 
 

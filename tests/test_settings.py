@@ -8,6 +8,9 @@ from msgspec import Meta
 from cometmq.errors import BadSetting
 from cometmq.protocol.java import format_properties, parse_properties
 from cometmq.settings import Settings, as_properties, as_texts, build, parse_file, parse_pairs
+from cometmq.unused_settings import FixedBrokerConfig
+
+UNUSED = frozenset(FixedBrokerConfig.__struct_encode_fields__)
 
 
 class Sample(Settings):
@@ -65,12 +68,26 @@ def test_nothing_is_shown_that_is_none():
 )
 def test_a_bad_setting_is_named(values, told):
     with pytest.raises(BadSetting, match=told):
-        build(Sample, values)
+        build(Sample, values, ignored=UNUSED)
 
 
 def test_what_promises_nothing_is_taken():
     harmless = {"enableDLegerCommitLog": "false", "messageStorePlugIn": "", "abortFile": "/x"}
-    assert build(Sample, harmless) == Sample()
+    assert build(Sample, harmless, ignored=UNUSED) == Sample()
+
+
+@pytest.mark.parametrize("text", ["1", "0", "yes", "", "truth"])
+def test_booleans_are_true_or_false_in_any_case(text):
+    assert build(Sample, {"isOn": "TRUE"}).is_on
+    with pytest.raises(BadSetting, match=f"isOn={text}: expected true or false"):
+        build(Sample, {"isOn": text})
+
+
+@pytest.mark.parametrize("text", ["5.0", "1e3", "1_000", "0x10", "", "2147483648", "9" * 40])
+def test_integers_have_the_form_and_range_of_java(text):
+    assert build(Sample, {"flushInterval": "+007"}).flush_interval == 7
+    with pytest.raises(BadSetting, match=f"flushInterval={text}: expected an integer"):
+        build(Sample, {"flushInterval": text})
 
 
 def test_pairs_of_a_command_line():

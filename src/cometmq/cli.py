@@ -98,20 +98,15 @@ def namesrv(
     """Run a name server."""
     _begin_to_serve()
     from cometmq.logs import start_logging
-    from cometmq.namesrv.config import NamesrvConfig
-    from cometmq.settings import as_properties, build, parse_file, parse_pairs
+    from cometmq.namesrv.startup import namesrv_settings
+    from cometmq.settings import as_properties, parse_pairs
+    from cometmq.start_settings import Given
 
     start_logging(log_level, file=log_file, as_json=log_json)
-    home = Path.home() / "namesrv"
-    values = {
-        "kvConfigPath": str(home / "kvConfig.json"),
-        "configStorePath": str(config or home / "namesrv.properties"),
-    }
-    if config is not None:
-        values |= parse_file(_read(config), str(config))
-    chosen = build(NamesrvConfig, values | parse_pairs(settings or []))
+    given = Given(parse_pairs(settings or []), config, _parsed(config))
+    chosen = namesrv_settings(given, Path.home() / "namesrv")
     if print_settings:
-        typer.echo(as_properties(chosen), nl=False)
+        typer.echo(as_properties(chosen.config, *chosen.unused), nl=False)
         return
 
     from cometmq.namesrv.server import NameServer
@@ -119,10 +114,10 @@ def namesrv(
 
     run_until_stopped(
         "namesrv",
-        lambda: NameServer(chosen),
+        lambda: NameServer(*chosen),
         lambda server: typer.echo(
             f"The Name Server boot success. serializeType=JSON, "
-            f"address {chosen.bind_address}:{server.port}"
+            f"address {chosen.config.bind_address}:{server.port}"
         ),
     )
 
@@ -147,15 +142,16 @@ def broker(
     from cometmq.broker.config import IMPORTANT
     from cometmq.broker.startup import broker_settings
     from cometmq.logs import start_logging
-    from cometmq.settings import as_properties, parse_file, parse_pairs
+    from cometmq.settings import as_properties, parse_pairs
+    from cometmq.start_settings import Given
 
     start_logging(log_level, file=log_file, as_json=log_json)
-    values = parse_file(_read(config), str(config)) if config is not None else {}
-    if namesrv_addr is not None:
-        values["namesrvAddr"] = namesrv_addr
-    chosen = broker_settings(values | parse_pairs(settings or []), config)
+    command_line = {} if namesrv_addr is None else {"namesrvAddr": namesrv_addr}
+    command_line |= parse_pairs(settings or [])
+    chosen = broker_settings(Given(command_line, config, _parsed(config)))
     if print_settings or print_important:
-        lines = as_properties(*chosen).splitlines(keepends=True)
+        shown = as_properties(chosen.config, chosen.store, *chosen.unused)
+        lines = shown.splitlines(keepends=True)
         wanted = [each for each in lines if print_settings or each.split("=")[0] in IMPORTANT]
         typer.echo("".join(wanted), nl=False)
         return
@@ -165,7 +161,7 @@ def broker(
     from cometmq.store.bulk_hash import prepare
 
     prepare()
-    servers = chosen[0].namesrv_addr
+    servers = chosen.config.namesrv_addr
     run_until_stopped(
         "broker",
         lambda: Broker(*chosen),
@@ -272,9 +268,14 @@ def admin(
     raise typer.Exit(run_admin(words or [], "cometmq admin"))
 
 
-def _read(path: Path) -> bytes:
+def _parsed(path: Path | None) -> dict[str, str]:
+    """What a settings file says."""
+    from cometmq.settings import parse_file
+
+    if path is None:
+        return {}
     try:
-        return path.read_bytes()
+        return parse_file(path.read_bytes(), str(path))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
 

@@ -58,6 +58,13 @@ class RealDisk:
                 os.fchmod(descriptor, path.stat().st_mode & 0o7777)
             _write_all(descriptor, content, 0)
 
+    def back_up(self, path: Path) -> None:
+        """With its mode: it may hold a password."""
+        content, mode = path.read_bytes(), path.stat().st_mode & 0o7777
+        with _new_file(path.with_name(f"{path.name}.bak")) as descriptor:
+            os.fchmod(descriptor, mode)
+            _write_all(descriptor, content, 0)
+
     def create(self, path: Path, size: int) -> RealRegion:
         """Without a name until it is allocated: a full disk is told now, and by no signal later."""
 

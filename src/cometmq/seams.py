@@ -82,6 +82,9 @@ class Disk(Protocol):
     def replace(self, path: Path, content: bytes) -> None:
         """Give a file a new content, making its folder; a crash leaves the old one or the new."""
 
+    def back_up(self, path: Path) -> None:
+        """Copy a file to its name with .bak; durable, and readable by nobody else than before."""
+
     def create(self, path: Path, size: int) -> Region:
         """A new file of zeros that is there, whole, after a power cut; OSError when full."""
 

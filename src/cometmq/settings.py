@@ -5,9 +5,12 @@ nobody knows is refused with the nearest known one: in the original a typing err
 """
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
-from typing import TypeVar, cast, dataclass_transform
+from functools import cache
+from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 import msgspec
 
@@ -22,62 +25,47 @@ log = logging.getLogger(__name__)
 class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=camel()):
     """Base of each process's settings."""
 
+    has_effect: ClassVar[bool] = True  # False: stored and shown, and nothing reads it
+
 
 S = TypeVar("S", bound=Settings)
 
-SECRET = frozenset({"tls.server.keyPassword"})  # never shown, in no log, reply or listing
-
-# Keys of the original that mean nothing here: there are no thread pools, no native selectors, no
-# direct memory, and one loop that needs no lock. Taken, and named once in the log.
-MEANINGLESS = frozenset(
+# Java's types: an integer setting is an int, but for these.
+_INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
+_LONGS = frozenset(
     {
-        "serverWorkerThreads", "serverCallbackExecutorThreads", "serverSelectorThreads",
-        "serverSocketSndBufSize", "serverSocketRcvBufSize", "serverPooledByteBufAllocatorEnable",
-        "useEpollNativeSelector", "writeBufferHighWaterMark", "writeBufferLowWaterMark",
-        "serverNettyWorkerGroupEnable", "rocketmqHome", "configBlackList", "clientWorkerThreads",
-        "clientCallbackExecutorThreads", "clientOnewaySemaphoreValue",
-        "clientAsyncSemaphoreValue", "connectTimeoutMillis", "channelNotActiveInterval",
-        "clientChannelMaxIdleTimeSeconds", "clientSocketSndBufSize", "clientSocketRcvBufSize",
-        "clientPooledByteBufAllocatorEnable", "clientCloseSocketIfTimeout", "useTLS",
-        "messageStorePlugIn", "sendMessageThreadPoolNums", "putMessageFutureThreadPoolNums",
-        "pullMessageThreadPoolNums", "processReplyMessageThreadPoolNums",
-        "queryMessageThreadPoolNums", "adminBrokerThreadPoolNums", "clientManageThreadPoolNums",
-        "consumerManageThreadPoolNums", "heartbeatThreadPoolNums", "endTransactionThreadPoolNums",
-        "putThreadPoolQueueCapacity", "flushConsumerOffsetHistoryInterval",
-        "fetchNamesrvAddrByAddressServer", "filterServerNums", "highSpeedMode",
-        "commercialEnable", "commercialTimerCount", "commercialTransCount", "commercialBigCount",
-        "commercialBaseCount", "transferMsgByHeap", "maxDelayTime", "enableDetailStat",
-        "autoDeleteUnusedStats", "isolateLogEnable", "storePathDLedgerCommitLog",
-        "readOnlyCommitLogStorePaths", "commitIntervalCommitLog",
-        "useReentrantLockWhenPutMessage", "flushCommitLogTimed", "deleteCommitLogFilesInterval",
-        "deleteConsumeQueueFilesInterval", "destroyMapedFileIntervalForcibly",
-        "redeleteHangedFileInterval", "putMsgIndexHightWater", "checkCRCOnRecover",
-        "commitCommitLogLeastPages", "flushConsumeQueueLeastPages",
-        "commitCommitLogThoroughInterval",
-        "flushConsumeQueueThoroughInterval", "messageIndexSafe",
-        "haListenPort", "haSendHeartbeatInterval", "haHousekeepingInterval",
-        "haTransferBatchSize", "haMasterAddress", "haSlaveFallbehindMax", "slaveTimeout",
-        "offsetCheckInSlave", "debugLockEnable", "duplicationEnable", "diskFallRecorded",
-        "transientStorePoolEnable", "transientStorePoolSize",
-        "fastFailIfNoBufferInStorePool", "enableDLegerCommitLog", "dLegerGroup", "dLegerPeers",
-        "dLegerSelfId", "preferredLeaderId", "isEnableBatchPush",
-        "enableLmq", "enableMultiDispatch", "maxLmqConsumeQueueNum", "enableScheduleAsyncDeliver",
-        "scheduleAsyncDeliverMaxPendingLimit", "scheduleAsyncDeliverMaxResendNum2Blocked",
-        # In many a file, and without a meaning in 4.9 too.
-        "storePathConsumeQueue", "storePathIndex", "abortFile", "storeCheckpoint",
-        "mapedFileSizeCommitLog", "mapedFileSizeConsumeQueue",
-        # Of the original's sample file for a broker of traces: it knows it no more than we do.
-        "autoTraceBrokerEnable",
-        # Nothing waits in a queue but sends; and the bloom filter knows its own size, as there.
-        "bitMapLengthConsumeQueueExt", "disableConsumeIfConsumerReadSlowly",
-        "consumerFallbehindThreshold", "waitTimeMillsInPullQueue",
-        "waitTimeMillsInHeartbeatQueue", "waitTimeMillsInTransactionQueue",
+        "brokerId", "channelNotActiveInterval", "consumerFallbehindThreshold",
+        "filterDataCleanTimeSpan", "flushDelayOffsetInterval", "osPageCacheBusyTimeOutMills",
+        "shortPollingTimeMills", "startAcceptSendRequestTimeStamp", "transactionCheckInterval",
+        "transactionTimeOut", "waitTimeMillsInHeartbeatQueue", "waitTimeMillsInPullQueue",
+        "waitTimeMillsInSendQueue", "waitTimeMillsInTransactionQueue",
     }
 )  # fmt: skip
+_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
+
+SECRET = frozenset({"tls.server.keyPassword"})  # never shown, in no log, reply or listing
+
+# Keys that 4.9.7 does not know, and that are in many files: accepted, and named once in the log.
+NOT_OF_4_9 = frozenset(
+    {
+        "abortFile",
+        "autoTraceBrokerEnable",
+        "configBlackList",
+        "mapedFileSizeCommitLog",
+        "mapedFileSizeConsumeQueue",
+        "serverNettyWorkerGroupEnable",
+        "storeCheckpoint",
+        "storePathConsumeQueue",
+        "storePathIndex",
+    }
+)
+
+# Apache's broker takes an empty value of these for a value: what is shown must not have one.
+_UNSET_IF_EMPTY = frozenset({"storePathCommitLog"})
 
 # Those that promise what is not here, and the value with which they promise nothing: to start as
 # if nobody had asked would lose messages, or hide them.
-_PROMISES = {
+PROMISES = {
     "enableDLegerCommitLog": "false",
     "enableLmq": "false",
     "enableMultiDispatch": "false",
@@ -105,32 +93,85 @@ def parse_file(content: bytes, name: str) -> dict[str, str]:
         raise BadSetting(f"{name} is not UTF-8 text: {error}") from error
 
 
-def build(shape: type[S], values: Mapping[str, str], *, base: S | None = None) -> S:
+def build(
+    shape: type[S],
+    values: Mapping[str, str],
+    *,
+    base: S | None = None,
+    ignored: AbstractSet[str] = frozenset(),
+) -> S:
     """Settings with these values over the defaults, or over `base`; BadSetting names the key."""
-    (built,) = build_all((shape,), values, base=() if base is None else (base,))
+    (built,) = build_all((shape,), values, base=() if base is None else (base,), ignored=ignored)
     return cast(S, built)
 
 
 def build_all(
-    shapes: Sequence[type[Settings]], values: Mapping[str, str], *, base: Sequence[Settings] = ()
+    shapes: Sequence[type[Settings]],
+    values: Mapping[str, str],
+    *,
+    base: Sequence[Settings] = (),
+    ignored: AbstractSet[str] = frozenset(),
 ) -> tuple[Settings, ...]:
-    """As `build`, for several kinds of settings that share one file."""
-    known = {key for shape in shapes for key in shape.__struct_encode_fields__}
-    unknown = sorted(values.keys() - known - MEANINGLESS)
-    if unknown:
-        told = [f"{key}{_hint(key, known)}" for key in unknown]
-        raise BadSetting(f"unknown setting{'s' * (len(told) > 1)} {', '.join(told)}")
-    for key, nothing in _PROMISES.items():
+    """As `build`, for several kinds of settings that share one file.
+
+    Keys of `ignored` are accepted although no shape has them.
+    """
+    check_known(values.keys(), shapes, ignored)
+    for key, nothing in PROMISES.items():
         if values.get(key, nothing).lower() != nothing:
             raise BadSetting(f"{key}={values[key]}: this version has no such thing")
-    ignored = sorted(values.keys() & (MEANINGLESS - known))
-    if ignored:
-        log.info("settings without a meaning here: %s", ", ".join(ignored))
-    texts = {key: text for each in base for key, text in as_texts(each).items()} | dict(values)
+    effective = {key for each in shapes if each.has_effect for key in each.__struct_encode_fields__}
+    unused = sorted(values.keys() - effective)
+    if unused and not base:  # at start
+        log.info("settings without effect: %s", ", ".join(unused))
+    kinds = {key: kind for shape in shapes for key, kind in _kinds(shape).items()}
+    texts = {key: text for each in base for key, text in as_texts(each).items()}
+    texts |= {key: _as_java_reads(key, text, kinds.get(key)) for key, text in values.items()}
     try:
         return tuple(msgspec.convert(texts, shape, strict=False) for shape in shapes)
     except msgspec.ValidationError as error:
         raise BadSetting(_told(str(error), texts)) from error
+
+
+def check_known(
+    keys: AbstractSet[str],
+    shapes: Sequence[type[Settings]],
+    ignored: AbstractSet[str] = frozenset(),
+) -> None:
+    """BadSetting for keys that no shape has, with the nearest that one has."""
+    known = {key for shape in shapes for key in shape.__struct_encode_fields__}
+    unknown = sorted(keys - known - ignored - NOT_OF_4_9)
+    if unknown:
+        told = [f"{key}{_hint(key, known)}" for key in unknown]
+        raise BadSetting(f"unknown setting{'s' * (len(told) > 1)} {', '.join(told)}")
+
+
+@cache
+def _kinds(shape: type[Settings]) -> dict[str, Any]:
+    """The plain type of each setting, by its key."""
+    return {field.encode_name: _plain(field.type) for field in msgspec.structs.fields(shape)}
+
+
+def _plain(kind: Any) -> Any:
+    return _plain(kind.__origin__) if hasattr(kind, "__metadata__") else kind
+
+
+def _as_java_reads(key: str, text: str, kind: Any) -> str:
+    """Numbers and booleans in Java's forms and ranges; BadSetting for other forms.
+
+    Boolean.parseBoolean takes every text but `true` for false: a text that is neither is refused.
+    """
+    if kind is bool and text.lower() not in ("true", "false"):
+        raise BadSetting(f"{key}={text}: expected true or false")
+    if kind is int:
+        most = _LONG_MAX if key in _LONGS else _INT_MAX
+        if not _INTEGER.fullmatch(text):
+            raise BadSetting(f"{key}={text}: expected an integer")
+        number = int(text)
+        if not -most - 1 <= number <= most:
+            raise BadSetting(f"{key}={text}: expected an integer from {-most - 1} to {most}")
+        return str(number)
+    return text
 
 
 def _told(problem: str, texts: Mapping[str, str]) -> str:
@@ -160,4 +201,9 @@ def as_texts(settings: Settings) -> dict[str, str]:
 def as_properties(*settings: Settings) -> str:
     """The text that getNamesrvConfig and getBrokerConfig show: all but the secrets."""
     texts = {key: text for each in settings for key, text in as_texts(each).items()}
-    return format_properties({key: texts[key] for key in texts.keys() - SECRET})
+    for key in SECRET:
+        texts.pop(key, None)
+    for key in _UNSET_IF_EMPTY:
+        if texts.get(key) == "":
+            del texts[key]
+    return format_properties(texts)

@@ -9,11 +9,11 @@ from cometmq.broker.broker import Broker
 from cometmq.broker.startup import broker_settings
 from cometmq.errors import BadPlace
 from cometmq.local_address import local_ip
-from cometmq.namesrv.config import NamesrvConfig
 from cometmq.namesrv.server import NameServer
+from cometmq.namesrv.startup import namesrv_settings
 from cometmq.protocol.bodies.tables import TopicConfig
 from cometmq.seams import Clock, Disk, Net
-from cometmq.settings import build
+from cometmq.start_settings import Given
 
 LOOPBACK = "127.0.0.1"
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - to be told from one address
@@ -89,15 +89,9 @@ class Standalone:
 
     def _namesrv(self) -> NameServer:
         home = self._folder / "namesrv"
-        values = {
-            "bindAddress": self._host,
-            "listenPort": str(self._port),
-            "kvConfigPath": str(home / "kvConfig.json"),
-            "configStorePath": str(home / "namesrv.properties"),
-        }
-        return NameServer(
-            build(NamesrvConfig, values), clock=self._clock, disk=self._disk, net=self._net
-        )
+        values = {"bindAddress": self._host, "listenPort": str(self._port)}
+        chosen = namesrv_settings(Given(values), home, self._disk)
+        return NameServer(*chosen, clock=self._clock, disk=self._disk, net=self._net)
 
     def _broker(self) -> Broker:
         values = SMALL_FILES | {
@@ -108,7 +102,7 @@ class Standalone:
             "storePathRootDir": str(self._folder / "store"),
             "namesrvAddr": self.name_server,
         }
-        chosen = broker_settings(values | self._settings)
+        chosen = broker_settings(Given(self._settings, file=values), self._disk)
         return Broker(
             *chosen,
             clock=self._clock,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cometmq.background import Background
 from cometmq.broker.arrivals import Arrivals
 from cometmq.broker.clients import Clients
-from cometmq.broker.config import CHANGEABLE, BrokerConfig
+from cometmq.broker.config import BrokerConfig
 from cometmq.broker.delay_levels import DelayLevels
 from cometmq.broker.filters import Filters
 from cometmq.broker.groups import GroupTable
@@ -25,6 +25,7 @@ from cometmq.broker.page_cache import PageCache
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.store_facts import StoreFacts
 from cometmq.broker.topics import TopicTable
+from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.disk import RealDisk
 from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData
@@ -43,6 +44,7 @@ from cometmq.store.files import StoreFiles
 from cometmq.store.message_store import MessageStore
 from cometmq.store.new_message import NewMessage
 from cometmq.testing.clock import ManualClock
+from cometmq.unused_settings import FixedBrokerConfig, IgnoredBrokerConfig
 
 PORT = 10911
 SIZES = {
@@ -191,7 +193,9 @@ async def open_desk(folder: Path, store_settings=None, **config):
     clock, disk = ManualClock(), RoomyDisk()
     broker = BrokerConfig(broker_name="broker-a", broker_ip1="127.0.0.1", **config)
     stored = StoreConfig(store_path_root_dir=str(folder), **(SIZES | (store_settings or {})))
-    settings = LiveSettings((broker, stored), CHANGEABLE, folder / "broker.properties", disk)
+    unused = IgnoredBrokerConfig(), FixedBrokerConfig()
+    file = folder / "broker.properties"
+    settings = LiveSettings((broker, stored, *unused), UPDATE_RULES, file, disk)
     arrivals, levels = Arrivals(clock), DelayLevels(broker.message_delay_level)
     store = MessageStore(
         stored, disk, clock, Host("127.0.0.1", PORT),

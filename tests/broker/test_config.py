@@ -1,20 +1,38 @@
 """Lists of settings name settings, and what may change live is read live."""
 
+from collections import Counter
+
 import pytest
 
-from cometmq.broker.config import CHANGEABLE, IMPORTANT, BrokerConfig
+from cometmq.broker.config import IMPORTANT, BrokerConfig
 from cometmq.broker.identity import identity_of
+from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.errors import BadSetting
 from cometmq.protocol.hosts import Host
 from cometmq.store.config import StoreConfig
 from cometmq.store.files import StoreFiles
+from cometmq.unused_settings import FixedBrokerConfig, IgnoredBrokerConfig
+
+SHAPES = (BrokerConfig, StoreConfig, IgnoredBrokerConfig, FixedBrokerConfig)
 
 
-def test_what_changes_while_it_runs_is_a_setting_and_never_where_or_who_it_is():
-    fields = {*BrokerConfig.__struct_encode_fields__, *StoreConfig.__struct_encode_fields__}
-    assert fields >= CHANGEABLE
-    fixed = ("Path", "Port", "Name", "Dir", "IP", "Addr", "mappedFile", "maxHash", "maxIndex")
-    assert [key for key in CHANGEABLE for part in fixed if part in key] == []
+def test_each_setting_has_one_rule_for_updates():
+    rules = UPDATE_RULES
+    kinds = (rules.live, rules.next_start, rules.without_effect, frozenset(rules.refused))
+    counted = Counter(key for keys in kinds for key in keys)
+    fields = {key for shape in SHAPES for key in shape.__struct_encode_fields__}
+    assert counted == Counter(fields | {"configBlackList"})
+
+
+def test_updates_of_paths_ports_names_roles_and_guards_are_refused():
+    accepted = UPDATE_RULES.accepted
+    fixed = ("Path", "Port", "Name", "Dir", "IP", "Addr", "Home", "PlugIn", "Role", "Leger")
+    fixed += ("mappedFile", "maxHash", "maxIndex", "brokerId", "Ledger", "Leader", "TLS", "Master")
+    # This one is about the time between registrations.
+    harmless = {"registerNameServerPeriod"}
+    assert {key for key in accepted for part in fixed if part in key} == harmless
+    assert [key for key in accepted if key.startswith(("acl", "tls.", "ha", "filterServer"))] == []
+    assert [key for key in accepted if key.endswith("ConfigPath")] == []
 
 
 def test_the_important_ones_are_there():

@@ -8,8 +8,9 @@ import pytest
 from broker.desk import FakeLink
 from broker.whole import BROADCASTING, WITH_SUBSCRIPTION, consumer_beat, pull_header
 from cometmq.broker.clients import Client, Clients
-from cometmq.broker.config import CHANGEABLE, BrokerConfig
+from cometmq.broker.config import BrokerConfig
 from cometmq.broker.filters import EVERYTHING, Filters
+from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.errors import Refused
 from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.heartbeat import Subscription
@@ -29,7 +30,7 @@ class Bench:
 
     def __init__(self, **config):
         settings = BrokerConfig(broker_name="broker-a", broker_ip1="127.0.0.1", **config)
-        live = LiveSettings((settings,), CHANGEABLE, Path("/b.properties"), ShadowDisk())
+        live = LiveSettings((settings,), UPDATE_RULES, Path("/b.properties"), ShadowDisk())
         self.clients = Clients()
         self.filters = Filters(self.clients, live)
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.broker.config import CHANGEABLE, BrokerConfig
+from cometmq.broker.config import BrokerConfig
 from cometmq.broker.groups import GroupTable
+from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.errors import BadName
 from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.tables import GroupConfig
@@ -18,7 +19,7 @@ PATH = Path("/store/config/subscriptionGroup.json")
 
 def table_on(disk, **config):
     settings = BrokerConfig(broker_name="broker-a", broker_ip1="127.0.0.1", **config)
-    live = LiveSettings((settings,), CHANGEABLE, Path("/b.properties"), disk)
+    live = LiveSettings((settings,), UPDATE_RULES, Path("/b.properties"), disk)
     table = GroupTable(disk, PATH, ManualClock(), live)
     table.load()
     return table

@@ -6,8 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cometmq.broker.config import CHANGEABLE, BrokerConfig
+from cometmq.broker.config import BrokerConfig
 from cometmq.broker.topics import READ_WRITE, TopicTable
+from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.errors import BadName
 from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.tables import TopicConfig
@@ -20,7 +21,7 @@ INHERITED = READ_WRITE | 1
 
 def table_on(disk, clock=None, **config):
     settings = BrokerConfig(broker_name="broker-a", broker_ip1="127.0.0.1", **config)
-    live = LiveSettings((settings,), CHANGEABLE, Path("/b.properties"), disk)
+    live = LiveSettings((settings,), UPDATE_RULES, Path("/b.properties"), disk)
     table = TopicTable(disk, PATH, clock or ManualClock(), live)
     table.load()
     return table
@@ -111,7 +112,7 @@ def test_the_pattern_follows_settings_that_change():
         settings = BrokerConfig(
             broker_name="broker-a", broker_ip1="127.0.0.1", auto_create_topic_enable=False
         )
-        live = LiveSettings((settings,), CHANGEABLE, Path("/b.properties"), disk)
+        live = LiveSettings((settings,), UPDATE_RULES, Path("/b.properties"), disk)
         table = TopicTable(disk, PATH, ManualClock(), live)
         table.load()
         assert table.like("TBW102", "T", 16) is None

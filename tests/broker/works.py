@@ -7,7 +7,7 @@ from random import Random
 from cometmq.background import Background
 from cometmq.broker.arrivals import Arrivals
 from cometmq.broker.clients import Client, Clients
-from cometmq.broker.config import CHANGEABLE, BrokerConfig
+from cometmq.broker.config import BrokerConfig
 from cometmq.broker.delay_levels import DelayLevels
 from cometmq.broker.groups import GroupTable
 from cometmq.broker.identity import identity_of
@@ -19,6 +19,7 @@ from cometmq.broker.stats import BrokerStats
 from cometmq.broker.topics import TopicTable
 from cometmq.broker.transaction_checks import TransactionChecks
 from cometmq.broker.transactions import Transactions
+from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.heartbeat import Heartbeat, ProducerData
 from cometmq.protocol.command import Command
@@ -71,7 +72,7 @@ class Works:
         self.use(broker, stored)
 
     def use(self, *settings):
-        self.settings = LiveSettings(settings, CHANGEABLE, FOLDER / "b.properties", self.disk)
+        self.settings = LiveSettings(settings, UPDATE_RULES, FOLDER / "b.properties", self.disk)
 
     async def __aenter__(self):
         config, stored = self.settings.now(BrokerConfig), self.settings.now(StoreConfig)

@@ -21,7 +21,7 @@ import pytest
 
 from cometmq.errors import PeerError
 from cometmq.live_settings import LiveSettings
-from cometmq.namesrv.config import CHANGEABLE, NamesrvConfig
+from cometmq.namesrv.config import UPDATE_RULES, NamesrvConfig
 from cometmq.namesrv.handlers import build_routes
 from cometmq.namesrv.kv_table import KvTable
 from cometmq.namesrv.route_table import RouteTable
@@ -261,7 +261,7 @@ def server() -> Dispatcher:
     config = NamesrvConfig(kv_config_path="kv", config_store_path="config")
     disk = FakeDisk()
     kv = KvTable(disk, Path("kv"))
-    live = LiveSettings((config,), CHANGEABLE, Path("config"), disk)
+    live = LiveSettings((config,), UPDATE_RULES, Path("config"), disk)
     return Dispatcher(build_routes(RouteTable(), kv, live, ManualClock()), Lanes(10))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from cometmq.disk import RealDisk
 from cometmq.live_settings import LiveSettings
-from cometmq.namesrv.config import CHANGEABLE, NamesrvConfig
+from cometmq.namesrv.config import UPDATE_RULES, NamesrvConfig
 from cometmq.namesrv.handlers import build_routes
 from cometmq.namesrv.kv_table import KvTable
 from cometmq.namesrv.route_table import RouteTable
@@ -17,6 +17,7 @@ from cometmq.protocol.hosts import Host
 from cometmq.remoting.dispatch import Call, Dispatcher, Reply
 from cometmq.remoting.lanes import Lanes
 from cometmq.testing.clock import ManualClock
+from cometmq.unused_settings import FixedServerConfig, IgnoredServerConfig
 
 
 class FakeLink:
@@ -35,7 +36,10 @@ class Desk:
         )
         self.clock = ManualClock()
         self.live = LiveSettings(
-            (self.config,), CHANGEABLE, folder / "namesrv.properties", RealDisk()
+            (self.config, IgnoredServerConfig(), FixedServerConfig()),
+            UPDATE_RULES,
+            folder / "namesrv.properties",
+            RealDisk(),
         )
         self.kv = KvTable(RealDisk(), folder / "kvConfig.json")
         self.table = RouteTable()

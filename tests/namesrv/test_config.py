@@ -1,14 +1,18 @@
 """Settings of a name server, and which of them a request may change."""
 
+from collections import Counter
+
 import pytest
 
-from cometmq.namesrv.config import CHANGEABLE, NamesrvConfig
+from cometmq.namesrv.config import UPDATE_RULES, NamesrvConfig
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.java import parse_properties
 from cometmq.settings import as_texts
+from cometmq.unused_settings import FixedServerConfig, IgnoredServerConfig
 
 PATHS = {"kv_config_path": "k", "config_store_path": "c"}
-EVERY_KEY = sorted(NamesrvConfig.__struct_encode_fields__)
+SHAPES = (NamesrvConfig, IgnoredServerConfig, FixedServerConfig)
+EVERY_KEY = sorted(key for shape in SHAPES for key in shape.__struct_encode_fields__)
 
 
 def shown(desk):
@@ -20,23 +24,31 @@ def test_all_settings_are_shown_but_no_secret(desk):
     assert found["orderMessageEnable"] == "false"
     assert found["listenPort"] == "9876"
     assert "tls.server.keyPassword" not in found
-    assert found.keys() == as_texts(desk.config).keys() - {"tls.server.keyPassword"}
+    texts = [as_texts(each) for each in (desk.config, IgnoredServerConfig(), FixedServerConfig())]
+    assert found.keys() == set().union(*texts) - {"tls.server.keyPassword"}
 
 
-@pytest.mark.parametrize("key", [*EVERY_KEY, "rocketmqHome", "configBlackList", "nonsense"])
+@pytest.mark.parametrize("key", [*EVERY_KEY, "configBlackList"])
 def test_only_listed_keys_change_and_nothing_else_is_written(desk, tmp_path, key):
     before, files = shown(desk), sorted(tmp_path.iterdir())
-    reply = desk.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=f"{key}=true\n".encode())
-    if key in CHANGEABLE:
+    value = {"true": "false", "false": "true"}.get(before.get(key, ""), "12345")
+    reply = desk.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=f"{key}={value}\n".encode())
+    if key in UPDATE_RULES.accepted:
         assert reply.code == 0
-        assert shown(desk) == before | {key: "true"}
-        kept = parse_properties((tmp_path / "namesrv.properties").read_text())
-        assert kept[key] == "true"
+        assert shown(desk) == before | {key: value}
+        assert (tmp_path / "namesrv.properties").read_text() == f"{key}={value}\n"
     else:
         assert reply.code == ResponseCode.NO_PERMISSION
-        assert key in reply.remark
+        assert reply.remark.startswith(f"{key} cannot be changed by a request: ")
         assert shown(desk) == before
         assert sorted(tmp_path.iterdir()) == files
+
+
+def test_each_setting_has_one_rule_for_updates():
+    rules = UPDATE_RULES
+    kinds = (rules.live, rules.next_start, rules.without_effect, frozenset(rules.refused))
+    counted = Counter(key for keys in kinds for key in keys)
+    assert counted == Counter({*EVERY_KEY, "configBlackList"})
 
 
 def test_one_barred_key_keeps_all_the_others_out(desk):
@@ -46,7 +58,7 @@ def test_one_barred_key_keeps_all_the_others_out(desk):
     assert shown(desk) == before
 
 
-@pytest.mark.parametrize("body", [b"orderMessageEnable=perhaps", b"\xff\xfe=1"])
+@pytest.mark.parametrize("body", [b"orderMessageEnable=perhaps", b"\xff\xfe=1", b"nonsense=1"])
 def test_a_bad_value_is_told_and_changes_nothing(desk, body):
     before = shown(desk)
     reply = desk.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=body)

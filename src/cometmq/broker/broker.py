@@ -11,7 +11,7 @@ from cometmq.background import Background
 from cometmq.broker.arrivals import Arrivals
 from cometmq.broker.bit_filters import BitFilters, conditions_of
 from cometmq.broker.clients import Clients
-from cometmq.broker.config import CHANGEABLE, BrokerConfig, BrokerRole
+from cometmq.broker.config import BrokerConfig, BrokerRole
 from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.delay_levels import DelayLevels
 from cometmq.broker.filters import Filters
@@ -27,15 +27,16 @@ from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.registration import Registration
 from cometmq.broker.retry import Retries
 from cometmq.broker.schedule import Schedule
-from cometmq.broker.startup import telling_where
+from cometmq.broker.startup import CHANGES_FILE, telling_where
 from cometmq.broker.stats import SAMPLE_MS, BrokerStats
 from cometmq.broker.store_facts import StoreFacts
 from cometmq.broker.topics import TopicTable
 from cometmq.broker.transaction_checks import TransactionChecks
 from cometmq.broker.transactions import Transactions
+from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.disk import RealDisk
 from cometmq.errors import BadSetting, CannotListen, StoreFailed
-from cometmq.live_settings import LiveSettings
+from cometmq.live_settings import LiveSettings, SettingsFile
 from cometmq.protocol.bodies.tables import TopicConfig
 from cometmq.remoting.channel import Channel
 from cometmq.remoting.dispatch import Dispatcher, vip_routes
@@ -43,9 +44,11 @@ from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.pool import Pool
 from cometmq.remoting.server import Server
 from cometmq.seams import Clock, Disk, Net, RealClock, RealNet
+from cometmq.settings import Settings
 from cometmq.store.config import StoreConfig
 from cometmq.store.files import StoreFiles
 from cometmq.store.message_store import MessageStore
+from cometmq.unused_settings import FixedBrokerConfig, IgnoredBrokerConfig
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,8 @@ class Broker:
         self,
         config: BrokerConfig,
         store_config: StoreConfig,
+        unused: tuple[Settings, ...] = (),  # settings that it stores and shows
+        file: SettingsFile | None = None,  # for changes; else brokerConfigPath, or in the store
         *,
         clock: Clock | None = None,
         message_clock: Clock | None = None,  # when they are stored, due, too old; else the same
@@ -78,8 +83,11 @@ class Broker:
         self._message_clock = message_clock or self._clock
         self._disk = disk or RealDisk()
         net = net or RealNet()
-        path = config.broker_config_path or f"{store_config.store_path_root_dir}/broker.properties"
-        self._settings = LiveSettings((config, store_config), CHANGEABLE, Path(path), self._disk)
+        unused = unused or (IgnoredBrokerConfig(), FixedBrokerConfig())
+        path = config.broker_config_path or f"{store_config.store_path_root_dir}/{CHANGES_FILE}"
+        self._settings = LiveSettings(
+            (config, store_config, *unused), UPDATE_RULES, file or Path(path), self._disk
+        )
         self._server = Server(
             self._clock, net, limits=config.limits, tls=config.tls, on_close=self._link_closed
         )

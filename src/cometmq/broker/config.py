@@ -168,11 +168,6 @@ class BrokerConfig(ServerConfig, kw_only=True, rename=camel(**_NAMES)):
         str, Meta(description="certificates that are trusted, PEM")
     ] = ""
 
-    # Shown because tools ask for them
-    filter_server_nums: Annotated[
-        int, Meta(ge=0, le=0, description="filter servers: there are none")
-    ] = 0
-
     @property
     def client_tls(self) -> SSLContext | None:
         """For the connections that it makes; None if they are plain."""
@@ -207,49 +202,5 @@ IMPORTANT = frozenset(
         "transactionCheckInterval",
         "transactionCheckMax",
         "transactionTimeOut",
-    }
-)
-
-# What updateBrokerConfig may change while the broker runs: what is read each time it is needed, or
-# what `MessageStore.use` takes. Never a path, a port, a name, or how files are cut.
-CHANGEABLE = frozenset(
-    {
-        "autoCreateSubscriptionGroup",
-        "autoCreateTopicEnable",
-        "brokerFastFailureEnable",
-        "brokerPermission",
-        "cleanFileForciblyEnable",
-        "cleanResourceInterval",
-        "defaultQueryMaxNum",
-        "defaultTopicQueueNums",
-        "deleteWhen",
-        "diskMaxUsedSpaceRatio",
-        "enablePropertyFilter",
-        "enableScheduleMessageStats",
-        "fileReservedTime",
-        "filterSupportRetry",
-        "flushCommitLogLeastPages",
-        "flushCommitLogThoroughInterval",
-        "flushConsumerOffsetInterval",
-        "flushDiskType",
-        "flushIntervalCommitLog",
-        "flushIntervalConsumeQueue",
-        "longPollingEnable",
-        "maxMessageSize",
-        "maxMsgsNumBatch",
-        "notifyConsumerIdsChangedEnable",
-        "osPageCacheBusyTimeOutMills",
-        "regionId",
-        "rejectTransactionMessage",
-        "shortPollingTimeMills",
-        "slaveReadEnable",
-        "startAcceptSendRequestTimeStamp",
-        "storeReplyMessageEnable",
-        "syncFlushTimeout",
-        "traceOn",
-        "transactionCheckInterval",
-        "transactionCheckMax",
-        "transactionTimeOut",
-        "waitTimeMillsInSendQueue",
     }
 )

@@ -2,34 +2,68 @@
 
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
+
+from msgspec import structs
 
 from cometmq.broker.config import BrokerConfig
+from cometmq.broker.update_rules import UPDATE_RULES
+from cometmq.disk import RealDisk
 from cometmq.errors import BadSetting, CannotKeep, InUse, Unreachable
+from cometmq.live_settings import SettingsFile
 from cometmq.local_address import local_ip
+from cometmq.protocol.filter.bloom import BloomFilter
 from cometmq.remoting.address import parse_address
-from cometmq.settings import build_all
+from cometmq.seams import Disk
+from cometmq.settings import Settings, build_all
+from cometmq.start_settings import Given, at_start
 from cometmq.store.config import StoreConfig
+from cometmq.unused_settings import FixedBrokerConfig, IgnoredBrokerConfig
+
+CHANGES_FILE = "broker.properties"  # in the root of the store, if there is no -c file
 
 
-def broker_settings(
-    values: Mapping[str, str], config_path: Path | None = None
-) -> tuple[BrokerConfig, StoreConfig]:
+class BrokerSettings(NamedTuple):
+    """All that a broker is started with."""
+
+    config: BrokerConfig
+    store: StoreConfig
+    unused: tuple[Settings, ...]
+    file: SettingsFile
+
+
+def broker_settings(given: Given, disk: Disk | None = None) -> BrokerSettings:
     """The values over what this machine suggests; BadSetting names the key that is wrong."""
-    given = {
+    suggested = {
         "brokerName": socket.gethostname(),
         "brokerIP1": local_ip(),
         "storePathRootDir": str(Path.home() / "store"),
         "namesrvAddr": os.environ.get("NAMESRV_ADDR", ""),
-        "brokerConfigPath": str(config_path or ""),  # empty: beside the store
     }
-    built = build_all((BrokerConfig, StoreConfig), given | dict(values))
-    config, store_config = cast(tuple[BrokerConfig, StoreConfig], built)
+    root = Path(given.says("storePathRootDir", suggested["storePathRootDir"]))
+    values, file = at_start(
+        given, "brokerConfigPath", root / CHANGES_FILE, UPDATE_RULES, disk or RealDisk()
+    )
+    shapes = (BrokerConfig, StoreConfig, IgnoredBrokerConfig, FixedBrokerConfig)
+    built = cast(
+        tuple[BrokerConfig, StoreConfig, IgnoredBrokerConfig, FixedBrokerConfig],
+        build_all(shapes, suggested | values),
+    )
+    config, store_config, ignored, fixed = built
     _check_addresses(config.namesrv_addr)
-    return config, store_config
+    # Apache's broker sets these at start, whatever a file says.
+    bloom = BloomFilter(
+        config.max_error_rate_of_bloom_filter, config.expect_consumer_num_use_filter
+    )
+    fixed = structs.replace(
+        fixed,
+        ha_listen_port=config.listen_port + 1,
+        bit_map_length_consume_queue_ext=bloom.bits_max,
+    )
+    return BrokerSettings(config, store_config, (ignored, fixed), file)
 
 
 def _check_addresses(name_servers: str) -> None:

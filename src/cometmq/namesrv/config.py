@@ -4,8 +4,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from cometmq.live_settings import UpdateRules
 from cometmq.protocol.spelling import camel
 from cometmq.remoting.config import TLS_NAMES, Port, ServerConfig
+from cometmq.unused_settings import IgnoredServerConfig
 
 
 class NamesrvConfig(ServerConfig, kw_only=True, rename=camel(**TLS_NAMES)):
@@ -33,5 +35,29 @@ class NamesrvConfig(ServerConfig, kw_only=True, rename=camel(**TLS_NAMES)):
     ] = 120_000
 
 
-# What updateNamesrvConfig may change while the server runs: never a path, a port or a certificate.
-CHANGEABLE = frozenset({"orderMessageEnable", "productEnvName", "clusterTest"})
+# Everything of 4.9 may change but what says where files are, where it listens and whom it trusts.
+UPDATE_RULES = UpdateRules(
+    live=frozenset(
+        {"brokerChannelExpiredTime", "orderMessageEnable", "scanNotActiveBrokerInterval"}
+    ),
+    next_start=frozenset(
+        {
+            "serverAsyncSemaphoreValue",
+            "serverChannelMaxIdleTimeSeconds",
+            "serverOnewaySemaphoreValue",
+            "serverSocketBacklog",
+        }
+    ),
+    without_effect=frozenset(
+        {"clusterTest", "productEnvName", *IgnoredServerConfig.__struct_encode_fields__}
+    ),
+    refused={
+        "bindAddress": "it says where the server listens",
+        "configBlackList": "it guards access",
+        "configStorePath": "it says where files are",
+        "kvConfigPath": "it says where files are",
+        "listenPort": "it says where the server listens",
+        "rocketmqHome": "it says where files are",
+        **dict.fromkeys(TLS_NAMES.values(), "it guards access"),
+    },
+)

@@ -5,8 +5,8 @@ import logging
 from pathlib import Path
 
 from cometmq.disk import RealDisk
-from cometmq.live_settings import LiveSettings
-from cometmq.namesrv.config import CHANGEABLE, NamesrvConfig
+from cometmq.live_settings import LiveSettings, SettingsFile
+from cometmq.namesrv.config import UPDATE_RULES, NamesrvConfig
 from cometmq.namesrv.handlers import build_routes
 from cometmq.namesrv.kv_table import KvTable
 from cometmq.namesrv.route_table import RouteTable
@@ -15,6 +15,8 @@ from cometmq.remoting.dispatch import Dispatcher, Link
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.server import Server
 from cometmq.seams import Clock, Disk, Net, RealClock, RealNet
+from cometmq.settings import Settings
+from cometmq.unused_settings import FixedServerConfig, IgnoredServerConfig
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +27,8 @@ class NameServer:
     def __init__(
         self,
         config: NamesrvConfig,
+        unused: tuple[Settings, ...] = (),  # settings that it stores and shows
+        file: SettingsFile | None = None,  # for changes; else configStorePath
         *,
         clock: Clock | None = None,
         disk: Disk | None = None,
@@ -35,7 +39,9 @@ class NameServer:
         disk = disk or RealDisk()
         self._table: RouteTable[Link] = RouteTable()
         kv = KvTable(disk, Path(config.kv_config_path))
-        live = LiveSettings((config,), CHANGEABLE, Path(config.config_store_path), disk)
+        unused = unused or (IgnoredServerConfig(), FixedServerConfig())
+        file = file or SettingsFile(Path(config.config_store_path))
+        self._settings = live = LiveSettings((config, *unused), UPDATE_RULES, file, disk)
         limits = config.limits
         routes = build_routes(self._table, kv, live, self._clock)
         self._dispatcher = Dispatcher(routes, Lanes(limits.lane_max))
@@ -68,8 +74,9 @@ class NameServer:
 
     async def _expire(self) -> None:
         while True:
-            await self._clock.sleep_ms(self._config.scan_not_active_broker_interval)
-            silence_ms_max = self._config.broker_channel_expired_time
+            config = self._settings.now(NamesrvConfig)
+            await self._clock.sleep_ms(config.scan_not_active_broker_interval)
+            silence_ms_max = self._settings.now(NamesrvConfig).broker_channel_expired_time
             for address, link in self._table.expire(self._clock.monotonic_ms(), silence_ms_max):
                 log.warning("broker at %s is gone: silent for %d ms", address, silence_ms_max)
                 link.close()

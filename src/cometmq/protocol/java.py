@@ -1,9 +1,12 @@
 """Habits of Java that must be reproduced: String.hashCode, Double.toString, .properties files."""
 
-import re
 import time
 from collections.abc import Mapping
 from decimal import Decimal
+
+from cometmq.protocol.java_properties import parse_properties
+
+__all__ = ["double_text", "format_properties", "hash_code", "java_text", "parse_properties"]
 
 _HASH_BITS = 0xFFFFFFFF
 
@@ -33,24 +36,6 @@ def double_text(value: float) -> str:
     return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
 
 
-# One logical line: key, separator (white space, one of = or :), value. Escapes hide a separator.
-_KEY = re.compile(
-    r"(?P<key>(?:\\.|[^\\ \t\f=:])*)[ \t\f]*(?:[=:][ \t\f]*)?(?P<value>.*)", re.DOTALL
-)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """`Properties.load`: the keys and values of a .properties text, later ones winning."""
-    found = {}
-    for line in _logical_lines(text):
-        parts = _KEY.fullmatch(line)
-        assert parts is not None, "every line matches"
-        found[_unescape(parts["key"])] = _unescape(parts["value"])
-    return found
-
-
 def format_properties(values: Mapping[str, str], *, escaped: bool = False) -> str:
     """`key=value` lines, sorted: escaped for a file, or plain, as RocketMQ's servers answer.
 
@@ -75,36 +60,3 @@ def java_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)
-
-
-def _logical_lines(text: str) -> list[str]:
-    """Comments and blank lines dropped, lines that end in an odd number of backslashes joined."""
-    lines: list[str] = []
-    continued = False
-    for natural in re.split(r"\r\n|\r|\n", text):
-        line = natural.lstrip(" \t\f")
-        if not continued and (not line or line[0] in "#!"):
-            continue
-        ends_open = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-        part = line[:-1] if ends_open else line
-        if continued:
-            lines[-1] += part
-        else:
-            lines.append(part)
-        continued = ends_open
-    return [line for line in lines if line]
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    # Two escapes may be the halves of one character; a half alone is none.
-    units = _ESCAPE.sub(_unescaped, text).encode("utf-16-le", "surrogatepass")
-    return units.decode("utf-16-le", "replace")
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    sign = match[1]
-    if len(sign) == 5:
-        return chr(int(sign[1:], 16))
-    return _ESCAPED.get(sign, sign)

@@ -85,10 +85,10 @@ class StoreConfig(Settings):
     flush_least_pages_when_warm_maped_file: Annotated[
         int, Meta(ge=1, description="pages that are touched between two syncs")
     ] = 4096
-    max_transfer_bytes_on_message_in_memory: int = 256 << 10
-    max_transfer_count_on_message_in_memory: int = 32
-    max_transfer_bytes_on_message_in_disk: int = 64 << 10
-    max_transfer_count_on_message_in_disk: int = 8
+    max_transfer_bytes_on_message_in_memory: Annotated[int, Meta(ge=1)] = 256 << 10
+    max_transfer_count_on_message_in_memory: Annotated[int, Meta(ge=1)] = 32
+    max_transfer_bytes_on_message_in_disk: Annotated[int, Meta(ge=1)] = 64 << 10
+    max_transfer_count_on_message_in_disk: Annotated[int, Meta(ge=1)] = 8
     access_message_in_memory_max_ratio: Annotated[
         int, Meta(ge=1, le=100, description="percent of memory that the log's end may fill")
     ] = 40

@@ -41,9 +41,13 @@ class Reader:
 
     def __init__(self, log: CommitLog, limits: ReadLimits) -> None:
         self._log = log
+        self._vetting = Vetting(log)
+        self.use(limits)
+
+    def use(self, limits: ReadLimits) -> None:
+        """Reads from now on have these limits."""
         self._limits = limits
         self._count_max = limits.count
-        self._vetting = Vetting(log)
 
     @property
     def damaged(self) -> int:

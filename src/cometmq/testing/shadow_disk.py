@@ -186,6 +186,10 @@ class ShadowDisk:
             raise
         self._rename(temp, path, file)
 
+    def back_up(self, path: Path) -> None:
+        """As `replace` of the .bak."""
+        self.replace(path.with_name(f"{path.name}.bak"), self.read(path))
+
     def create(self, path: Path, size: int) -> ShadowRegion:
         """Temp file, allocation, fsync, rename, fsync of the folder."""
         self.replace(path, bytes(size))

@@ -1,0 +1,40 @@
+"""From the settings that a person gave to those of a name server."""
+
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from cometmq.disk import RealDisk
+from cometmq.live_settings import SettingsFile
+from cometmq.namesrv.config import UPDATE_RULES, NamesrvConfig
+from cometmq.seams import Disk
+from cometmq.settings import Settings, build_all
+from cometmq.start_settings import Given, at_start
+from cometmq.unused_settings import (
+    FixedBrokerConfig,
+    FixedServerConfig,
+    IgnoredBrokerConfig,
+    IgnoredServerConfig,
+)
+
+# Settings of a broker that have no effect: accepted, so that both servers may share a file.
+_OF_BROKERS = frozenset(
+    {*IgnoredBrokerConfig.__struct_encode_fields__, *FixedBrokerConfig.__struct_encode_fields__}
+)
+
+
+class NamesrvSettings(NamedTuple):
+    """All that a name server is started with."""
+
+    config: NamesrvConfig
+    unused: tuple[Settings, ...]
+    file: SettingsFile
+
+
+def namesrv_settings(given: Given, home: Path, disk: Disk | None = None) -> NamesrvSettings:
+    """The values over the defaults; BadSetting names the key that is wrong."""
+    default = home / "namesrv.properties"
+    values, file = at_start(given, "configStorePath", default, UPDATE_RULES, disk or RealDisk())
+    shapes = (NamesrvConfig, IgnoredServerConfig, FixedServerConfig)
+    suggested = {"kvConfigPath": str(home / "kvConfig.json")}
+    config, *unused = build_all(shapes, suggested | values, ignored=_OF_BROKERS)
+    return NamesrvSettings(cast(NamesrvConfig, config), tuple(unused), file)
