@@ -1,5 +1,7 @@
 """Locks of ordered consumption over the wire."""
 
+import asyncio
+
 import pytest
 
 from broker.whole import at_broker
@@ -7,6 +9,7 @@ from cometmq.protocol.bodies.queues import LockedQueues, LockQueues, MessageQueu
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.fastjson import dumps, loads
 
+PATH = "/store/config/queueLocks.json"
 FIRST, SECOND = (MessageQueue("T", "broker-a", queue_id) for queue_id in range(2))
 
 
@@ -61,5 +64,32 @@ def test_a_queue_that_is_not_there_is_not_locked_and_costs_the_others_nothing(qu
         assert set(whole.locks._holds["G"]) == {FIRST}
         await unlock(whole, "a", missing, FIRST)
         assert await lock(whole, "b", FIRST) == [FIRST]
+
+    at_broker(story)
+
+
+def test_a_new_holder_is_answered_once_it_is_on_disk():
+    async def story(whole):
+        whole.make_topic()
+        await whole.topics.file.save()
+        whole.disk.hold()
+        waiting = asyncio.ensure_future(lock(whole, "a", FIRST))
+        await whole.clock.advance(0)
+        assert not waiting.done()
+        whole.disk.release()
+        assert await waiting == [FIRST]
+        assert PATH in whole.disk._names.files
+
+    at_broker(story)
+
+
+def test_a_full_disk_stops_no_orderly_group():
+    async def story(whole):
+        whole.make_topic()
+        await whole.topics.file.save()
+        whole.disk.room = 0
+        assert await lock(whole, "a", FIRST) == [FIRST]
+        whole.disk.room = None
+        assert await lock(whole, "b", FIRST, SECOND) == [SECOND]
 
     at_broker(story)

@@ -1,15 +1,25 @@
 """Locks of ordered consumption, beside a model: a queue never has two holders."""
 
+import asyncio
+from pathlib import Path
+
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from cometmq.broker.queue_locks import EXPIRES_MS, QueueLocks
 from cometmq.protocol.bodies.queues import MessageQueue
+from cometmq.testing.shadow_disk import ShadowDisk
 
 QUEUES = [MessageQueue("T", "broker-a", queue_id) for queue_id in range(3)]
 GROUPS = st.sampled_from(["G", "H"])
 CLIENTS = st.sampled_from(["a", "b", "c"])
+PATH = Path("/store/config/queueLocks.json")
 SOME = st.lists(st.sampled_from(QUEUES), max_size=4)
+
+
+def make_locks(disk=None):
+    return QueueLocks(disk or ShadowDisk(), PATH)
 
 
 class LocksBesideAModel(RuleBasedStateMachine):
@@ -17,7 +27,7 @@ class LocksBesideAModel(RuleBasedStateMachine):
 
     @initialize()
     def begin(self):
-        self.locks, self.model, self.now_ms = QueueLocks(), {}, 1_000
+        self.locks, self.model, self.now_ms = make_locks(), {}, 1_000
 
     @rule(group=GROUPS, client=CLIENTS, queues=SOME)
     def lock(self, group, client, queues):
@@ -60,7 +70,7 @@ TestLocksBesideAModel = LocksBesideAModel.TestCase
 
 
 def test_a_gone_holder_is_followed_after_a_minute():
-    locks = QueueLocks()
+    locks = make_locks()
     assert locks.lock("G", QUEUES, "a", 0) == QUEUES
     assert locks.lock("G", QUEUES, "b", EXPIRES_MS - 1) == []
     assert locks.lock("G", QUEUES, "b", EXPIRES_MS) == QUEUES
@@ -68,7 +78,39 @@ def test_a_gone_holder_is_followed_after_a_minute():
 
 
 def test_groups_that_are_gone_cost_nothing():
-    locks = QueueLocks()
+    locks = make_locks()
     locks.lock("G", QUEUES, "a", 0)
     locks.forget_expired(EXPIRES_MS)
     assert locks._holds == {}
+
+
+@given(
+    asked=st.lists(st.tuples(GROUPS, CLIENTS, SOME), max_size=8),
+    later=st.lists(st.tuples(GROUPS, CLIENTS, SOME), max_size=8),
+)
+def test_a_restart_counts_as_a_request_of_every_holder(asked, later):
+    async def story():
+        disk, now_ms = ShadowDisk(), 5_000
+        before = make_locks(disk)
+        for group, client, queues in asked:
+            before.lock(group, queues, client, 1_000)
+        await before.file.save()
+        after = make_locks(disk.kill())
+        after.load(now_ms)
+        for group, client, _ in asked:  # each holder again: its holds now last as long
+            before.lock(group, before.body.lock_table[group].get(client, []), client, now_ms)
+        for group, client, queues in later:
+            expected = before.lock(group, queues, client, now_ms)
+            assert after.lock(group, queues, client, now_ms) == expected
+        assert after.lock("G", QUEUES, "new", now_ms + EXPIRES_MS) == QUEUES
+
+    asyncio.run(story())
+
+
+def test_renewals_are_not_written():
+    locks = make_locks()
+    locks.lock("G", QUEUES, "a", 0)
+    asyncio.run(locks.file.save())
+    locks.lock("G", QUEUES, "a", 1)
+    locks.lock("G", QUEUES, "b", 1)
+    assert locks.file.is_saved

@@ -118,7 +118,7 @@ def test_times_are_taken_as_timedelta_or_milliseconds():
 @pytest.mark.parametrize(
     ("kind", "fields", "hint"),
     [
-        (ProducerConfig, {"send_timeout_ms": 0}, "send_timeout_ms is 0: it must be from 1"),
+        (ProducerConfig, {"send_timeout_ms": 0}, "send_timeout_ms is 0: it must be .* from 1 to"),
         (ProducerConfig, {"send_timeout_ms": timedelta(seconds=-1)}, "is -1000"),
         (ProducerConfig, {"send_timeout_ms": 1.5}, "whole number"),
         (ProducerConfig, {"retries": True}, "whole number"),
@@ -170,7 +170,7 @@ def test_address_map_is_a_copy():
 
 @pytest.mark.parametrize("name", ["client_ip", "instance_name"])
 def test_a_client_has_a_name(name):
-    with pytest.raises(BadSetting, match=f"{name} is empty"):
+    with pytest.raises(BadSetting, match=f"{name} is ' ': it must be a text that is not blank"):
         ClientConfig(**{name: " "})
 
 

@@ -168,7 +168,7 @@ def test_sqlite_is_bounded(tmp_path, monkeypatch, caplog):
 
 @pytest.mark.parametrize("make", [MemoryStore, lambda clock, most: SqliteStore("x", clock, most)])
 def test_a_store_holds_something(make):
-    with pytest.raises(BadSetting, match="at least 1"):
+    with pytest.raises(BadSetting, match="from 1 to"):
         make(ManualClock(), 0)
 
 

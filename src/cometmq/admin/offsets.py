@@ -1,6 +1,7 @@
 """Groups that are moved: to a time, an offset, an end, by so many, or to where another is."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import Enum
 
 import msgspec
@@ -261,7 +262,7 @@ async def _through_members(
     }
     if admin.config.dry_run:
         return outcomes
-    config = msgspec.structs.replace(admin.config, language=_CPLUS) if cplus else admin.config
+    config = replace(admin.config, language=_CPLUS) if cplus else admin.config
     async with AdminSession(config, clock=admin.clock) as session:
         for name, address in names.items():
             own = {queue: goals[queue] for queue in outcomes if queue.broker_name == name}

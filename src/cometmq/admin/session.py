@@ -3,14 +3,24 @@
 No member of a cluster: it sends no heartbeat and keeps no route longer than a command takes.
 """
 
+# A field that checks itself is a descriptor, and stands where a default would.
+# ruff: noqa: RUF009
+
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from dataclasses import dataclass, field
 from ssl import SSLContext
 from typing import Self, TypeVar
 
-import msgspec
-
 from cometmq.admin.rows import NOT_DONE, SUCCESS, Change, failed
+from cometmq.client.fields import (
+    Addresses,
+    AddressMap,
+    Flag,
+    Milliseconds,
+    Optional,
+    Text,
+)
 from cometmq.errors import BadSetting, NoRoute, PeerError, Refused, Unreachable, WorldError
 from cometmq.protocol.bodies.route import MASTER_ID, ClusterInfo, TopicRoute
 from cometmq.protocol.codes import LANGUAGE, RequestCode, ResponseCode
@@ -31,17 +41,18 @@ _AT_ONCE_MAX = 32  # questions under way
 T = TypeVar("T")
 
 
-class AdminConfig(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class AdminConfig:
     """Whom to talk to, and how. Without name servers, what needs none works."""
 
-    name_servers: tuple[str, ...] = ()
-    timeout_ms: int = TIMEOUT_MS
-    access_key: str = ""
-    secret_key: str = ""
-    tls: SSLContext | None = None
-    address_map: Mapping[str, str] = {}  # where a broker really is, by the address that it tells
-    dry_run: bool = False  # changes are told and not made
-    language: str = LANGUAGE  # that we say we are written in: a broker speaks to C++ in other forms
+    name_servers: Addresses = Addresses(())
+    timeout_ms: Milliseconds = Milliseconds(TIMEOUT_MS, 1)
+    access_key: Text = Text()
+    secret_key: Text = field(default=Text(secret=True), repr=False)
+    tls: Optional[SSLContext] = Optional(SSLContext)
+    address_map: AddressMap = AddressMap()  # where a broker really is, by its registered address
+    dry_run: Flag = Flag(False)  # changes are shown and not made
+    language: Text = Text(LANGUAGE, blank=False)  # a broker answers C++ in other forms
 
 
 class AdminSession:

@@ -182,8 +182,10 @@ class Broker:
         topics = TopicTable(disk, folder / "topics.json", clock, settings)
         groups = GroupTable(disk, folder / "subscriptionGroup.json", clock, settings)
         offsets = OffsetTable(disk, folder / "consumerOffset.json")
+        locks = QueueLocks(disk, folder / "queueLocks.json")
         for table in (topics, groups, offsets):
             table.load()
+        locks.load(clock.monotonic_ms())
         stats = BrokerStats(clock, identity.cluster)
         intake = Intake(store, levels, message_clock, identity, stats)
         self._notices = Notices(self._clients, groups, settings, self._background)
@@ -224,7 +226,7 @@ class Broker:
                 stats,
                 lambda: settings.now(StoreConfig).message_index_enable,
             ),
-            locks=QueueLocks(),
+            locks=locks,
             notices=self._notices,
             stats=stats,
             facts=StoreFacts(store, StoreFiles.of(self._store_config), disk),
@@ -255,7 +257,7 @@ class Broker:
 
         async def save_tables() -> None:
             """Topics and groups are saved when they change; here, if that failed."""
-            for table in (parts.offsets, parts.topics, parts.groups):
+            for table in (parts.offsets, parts.topics, parts.groups, parts.locks):
                 await table.file.save()
 
         async def drop_the_silent() -> None:
@@ -301,6 +303,7 @@ class Broker:
         saves = [
             parts.schedule.save, parts.transactions.save,
             parts.topics.file.save, parts.groups.file.save, parts.offsets.file.save,
+            parts.locks.file.save,
         ]  # fmt: skip
         if self._conditions is not None:
             saves.append(self._conditions.file.save)

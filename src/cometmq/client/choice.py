@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from cometmq.client.destinations import Destination
+from cometmq.client.fields import Optional
 from cometmq.client.message import Message
 from cometmq.client.queue_choice import FaultTable, Selector, by_sharding_key
-from cometmq.errors import BadMessage
+from cometmq.errors import BadMessage, BadSetting
 from cometmq.protocol.bodies.queues import MessageQueue
 
 
@@ -45,10 +46,13 @@ class Choice:
 
 
 ANY = Choice()
+_QUEUE = Optional(MessageQueue)
 
 
 def choice_of(queue: MessageQueue | None, selector: Selector | None, key: object) -> Choice:
     """Of what a sender gave."""
     if queue is None and selector is None and key is None:
         return ANY  # the usual case, for which nothing is made
-    return Choice(queue, selector, key)
+    if selector is not None and not callable(selector):
+        raise BadSetting(f"selector is {selector!r}: it must be a function that returns a queue")
+    return Choice(_QUEUE.check("queue", queue), selector, key)

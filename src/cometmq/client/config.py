@@ -7,17 +7,26 @@ Java's in our spelling, with the unit last.
 # A field that checks itself is a descriptor, and stands where a default would.
 # ruff: noqa: RUF009
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from ssl import SSLContext
-from types import MappingProxyType
-from typing import Self
+from typing import Self, TypeVar, cast
 
 from cometmq.client.consumer.allocate import Allocation, Averagely
 from cometmq.client.consumer.flow_limits import FlowLimits
-from cometmq.client.fields import Addresses, Milliseconds, Whole, check_address
+from cometmq.client.fields import (
+    Addresses,
+    AddressMap,
+    Choice,
+    Codes,
+    Flag,
+    Folder,
+    Milliseconds,
+    Optional,
+    Setting,
+    Text,
+    Whole,
+)
 from cometmq.errors import BadName, BadSetting
 from cometmq.local_address import local_ip
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom, MessageModel
@@ -27,9 +36,28 @@ from cometmq.protocol.limits import FRAME_SIZE_MAX, MESSAGE_SIZE_MAX
 from cometmq.protocol.names import DEFAULT_TOPIC, check_group
 
 DEFAULT_INSTANCE = "DEFAULT"
+_GROUP = Text()
 _TIMESTAMP = "%Y%m%d%H%M%S"  # local time, as Java's consumeTimestamp
-_AVERAGELY = Averagely()
+_COMPRESSIONS = (MessageFlag.LZ4, MessageFlag.ZSTD, MessageFlag.ZLIB)
 _RESERVED_GROUPS = frozenset({"DEFAULT_PRODUCER", "DEFAULT_CONSUMER"})
+
+
+C = TypeVar("C", bound="ProducerConfig | ConsumerConfig")
+
+
+class Strategy(Setting[Allocation, Allocation]):
+    """How a group shares its queues."""
+
+    allowed = "a strategy such as Averagely(), with a name and a method allocate"
+
+    def check(self, name: str, value: object) -> Allocation:
+        """As it is."""
+        is_one = isinstance(getattr(value, "name", None), str) and callable(
+            getattr(value, "allocate", None)
+        )
+        if isinstance(value, type) or not is_one:
+            self.refuse(name, value)
+        return cast(Allocation, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,35 +65,30 @@ class ClientConfig:
     """What producers and consumers share."""
 
     name_servers: Addresses = Addresses()  # `host:port`s; of the environment, if none are given
-    client_ip: str = field(default_factory=local_ip)
-    instance_name: str = DEFAULT_INSTANCE
-    namespace: str = ""
-    unit_name: str = ""
-    unit_mode: bool = False
-    vip_channel_enabled: bool = False
-    use_tls: bool = False
-    tls_context: SSLContext | None = None  # your own; else the system's authorities are trusted
-    access_key: str = ""  # with both, every request is signed
-    secret_key: str = field(default="", repr=False)
-    security_token: str = field(default="", repr=False)
-    enable_stream_request_type: bool = False
+    client_ip: Text = Text(blank=False, otherwise=local_ip)
+    instance_name: Text = Text(DEFAULT_INSTANCE, blank=False)
+    namespace: Text = Text()
+    unit_name: Text = Text()
+    unit_mode: Flag = Flag(False)
+    vip_channel_enabled: Flag = Flag(False)
+    use_tls: Flag = Flag(False)
+    # Your own; otherwise the system's certificate authorities are trusted.
+    tls_context: Optional[SSLContext] = Optional(SSLContext)
+    access_key: Text = Text()  # with both, every request is signed
+    secret_key: Text = field(default=Text(secret=True), repr=False)
+    security_token: Text = field(default=Text(secret=True), repr=False)
+    enable_stream_request_type: Flag = Flag(False)
     poll_name_server_interval_ms: Milliseconds = Milliseconds(30_000, 10)
     heartbeat_broker_interval_ms: Milliseconds = Milliseconds(30_000, 10)
     persist_consumer_offset_interval_ms: Milliseconds = Milliseconds(5_000, 10)
     pull_delay_when_exception_ms: Milliseconds = Milliseconds(1_000)
     api_timeout_ms: Milliseconds = Milliseconds(3_000, 1)
     # Where a broker really is, by the address that it tells: for brokers behind NAT or Docker.
-    address_map: Mapping[str, str] = field(default_factory=dict)
+    address_map: AddressMap = AddressMap()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "address_map", MappingProxyType(dict(self.address_map)))
-        for address in (*self.address_map, *self.address_map.values()):
-            check_address(address)
         if bool(self.access_key) != bool(self.secret_key):
             raise BadSetting("access_key and secret_key belong together: give both, or none")
-        for name in ("client_ip", "instance_name"):
-            if not getattr(self, name).strip():
-                raise BadSetting(f"{name} is empty")
 
     @property
     def client_id(self) -> str:
@@ -93,16 +116,17 @@ class ProducerConfig:
     """How a producer sends."""
 
     group: str
-    create_topic_key: str = DEFAULT_TOPIC  # whose settings a topic gets that is not there yet
+    # The topic whose settings a missing topic gets.
+    create_topic_key: Text = Text(DEFAULT_TOPIC, blank=False)
     default_topic_queue_nums: Whole = Whole(4, 1, 65_535)
     send_timeout_ms: Milliseconds = Milliseconds(3_000, 1)
     compress_over: Whole = Whole(4096)  # bytes of body
-    compression: MessageFlag = MessageFlag.ZLIB
+    compression: Choice[MessageFlag] = Choice(MessageFlag.ZLIB, *_COMPRESSIONS)
     compress_level: Whole = Whole(5, 0, 9)
     retries: Whole = Whole(2, 0, 100)  # of a send that is waited for, at another broker
     async_retries: Whole = Whole(2, 0, 100)  # of one that is not
-    retry_another_broker_when_not_stored: bool = False
-    retry_response_codes: frozenset[int] = frozenset(
+    retry_another_broker_when_not_stored: Flag = Flag(False)
+    retry_response_codes: Codes = Codes(
         {
             ResponseCode.TOPIC_NOT_EXIST,
             ResponseCode.SERVICE_NOT_AVAILABLE,
@@ -113,7 +137,7 @@ class ProducerConfig:
         }
     )
     message_size_max: Whole = Whole(MESSAGE_SIZE_MAX, 1, FRAME_SIZE_MAX)
-    send_latency_fault_enable: bool = False  # leave slow brokers out for a while
+    send_latency_fault_enable: Flag = Flag(False)  # leave slow brokers out for a while
     check_request_hold_max: Whole = Whole(2000, 1)  # transaction checks that wait for an answer
 
     def __post_init__(self) -> None:
@@ -125,14 +149,15 @@ class ConsumerConfig:
     """What push and pull consumers share."""
 
     group: str
-    message_model: MessageModel = MessageModel.CLUSTERING
-    consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET  # where a new group begins
-    consume_timestamp: datetime | None = None  # for ConsumeFrom.TIMESTAMP; None is 30 min ago
-    allocation: Allocation = _AVERAGELY
-    unit_mode: bool = False
+    message_model: Choice[MessageModel] = Choice(MessageModel.CLUSTERING)
+    consume_from: Choice[ConsumeFrom] = Choice(ConsumeFrom.LAST_OFFSET)  # where a new group begins
+    # For ConsumeFrom.TIMESTAMP; None is 30 minutes ago.
+    consume_timestamp: Optional[datetime] = Optional(datetime)
+    allocation: Strategy = Strategy(Averagely())
+    unit_mode: Flag = Flag(False)
     pull_threshold_for_queue: Whole = Whole(1000, 1, 65_535)
     pull_threshold_size_for_queue_mib: Whole = Whole(100, 1, 1024)
-    offset_folder: Path | None = None  # of a broadcasting consumer; None is ~/.rocketmq_offsets
+    offset_folder: Folder = Folder()  # of a broadcasting consumer; None is ~/.rocketmq_offsets
 
     def __post_init__(self) -> None:
         _check_group(self.group)
@@ -155,7 +180,7 @@ class PushConsumerConfig(ConsumerConfig):
     pull_interval_ms: Milliseconds = Milliseconds(0, 0, 65_535)
     consume_message_batch_max_size: Whole = Whole(1, 1, 1024)
     pull_batch_size: Whole = Whole(32, 1, 1024)
-    post_subscription_when_pull: bool = False
+    post_subscription_when_pull: Flag = Flag(False)
     max_reconsume_times: Whole = Whole(-1, -1)  # -1: 16 where messages run side by side, else any
     suspend_current_queue_ms: Milliseconds = Milliseconds(1_000, 10, 30_000)
     consume_timeout_ms: Milliseconds = Milliseconds(15 * 60_000, 1)
@@ -196,7 +221,7 @@ class LitePullConsumerConfig(ConsumerConfig):
     broker_suspend_max_ms: Milliseconds = Milliseconds(20_000, 1)
     consumer_timeout_when_suspend_ms: Milliseconds = Milliseconds(30_000, 1)
     consumer_pull_timeout_ms: Milliseconds = Milliseconds(10_000, 1)
-    auto_commit: bool = True
+    auto_commit: Flag = Flag(True)
     auto_commit_interval_ms: Milliseconds = Milliseconds(5_000, 1_000)
     pull_batch_size: Whole = Whole(10, 1, 1024)
     pull_threshold_for_all: Whole = Whole(10_000, 1)
@@ -234,7 +259,18 @@ def parse_timestamp(text: str) -> datetime:
         raise BadSetting(f"{text!r} is no time such as 20260131235959") from error
 
 
+def config_of(kind: type[C], group: str | C) -> C:
+    """The settings of a client that was given them, or the name of its group."""
+    if isinstance(group, kind):
+        return group
+    if isinstance(group, str):
+        return kind(group=group)
+    found = type(group).__name__
+    raise BadSetting(f"group is a {found}: it must be the name of a group, or a {kind.__name__}")
+
+
 def _check_group(group: str) -> None:
+    _GROUP.check("group", group)
     try:
         check_group(group)
     except BadName as error:

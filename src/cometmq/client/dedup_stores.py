@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cometmq.client.dedup_attempt import Verdict
+from cometmq.client.fields import Whole
 from cometmq.errors import BadSetting, BadState, TimedOut
 from cometmq.seams import Clock, RealClock
 
@@ -38,8 +39,7 @@ class MemoryStore:
     blocks = False
 
     def __init__(self, clock: Clock | None = None, keys_max: int = KEYS_MAX) -> None:
-        if keys_max < 1:
-            raise BadSetting(f"keys_max is {keys_max}: it must hold at least 1")
+        Whole(KEYS_MAX, 1).check("keys_max", keys_max)
         self._now_ms = (clock or RealClock()).monotonic_ms
         self._keys_max = keys_max
         self._lock = threading.Lock()
@@ -106,8 +106,9 @@ class SqliteStore:
     def __init__(
         self, path: Path | str, clock: Clock | None = None, rows_max: int = ROWS_MAX
     ) -> None:
-        if rows_max < 1:
-            raise BadSetting(f"rows_max is {rows_max}: it must hold at least 1")
+        Whole(ROWS_MAX, 1).check("rows_max", rows_max)
+        if not isinstance(path, str | Path):
+            raise BadSetting(f"path is {path!r}: it must be the path of a file")
         self._path = str(path)
         # Other processes, and later ones, must read the same time.
         self._now_ms = (clock or RealClock()).wall_ms

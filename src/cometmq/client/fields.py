@@ -1,12 +1,18 @@
-"""Fields of settings: they check what they are given, and are read in one form.
+"""Settings that check themselves: one class per kind of value.
 
-Descriptors, so that a type checker knows that more is taken than is read.
+A setting is a descriptor of a dataclass. It takes several forms of a value, refuses any other with
+one error (the name, the value, what is allowed), and is read in one form. So a type checker knows
+that more is accepted than is read, and no field of a configuration can go unchecked: a test looks
+at each of them. `setting.check(name, value)` does the same for an argument of a function.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import overload
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Generic, NoReturn, TypeVar, cast
 
 from cometmq.errors import BadSetting
 
@@ -14,65 +20,239 @@ NAME_SERVERS_VARIABLE = "NAMESRV_ADDR"
 _INT_MAX = 2**31 - 1
 _MILLISECOND = timedelta(milliseconds=1)
 
+Given = TypeVar("Given")
+Read = TypeVar("Read")
+E = TypeVar("E", bound=Enum)
+T = TypeVar("T")
 
-class Whole:
-    """A field that holds a whole number within bounds."""
 
-    def __init__(self, default: int, least: int = 0, most: int = _INT_MAX) -> None:
-        self._default, self._least, self._most = default, least, most
+class Setting(Generic[Given, Read]):
+    """Base of all kinds; a subclass converts what it accepts and refuses the rest."""
+
+    allowed: str  # completes "it must be ..."
+
+    def __init__(self, default: Given) -> None:
+        self._default = default
         self._name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, settings: object | None, owner: type) -> int:
-        if settings is None:
-            return self._default
-        value: int = settings.__dict__[self._name]
-        return value
+    def __get__(self, settings: object | None, owner: type) -> Read:
+        value = self._default if settings is None else settings.__dict__[self._name]
+        return cast(Read, value)
 
-    def __set__(self, settings: object, value: int) -> None:
-        settings.__dict__[self._name] = self._checked(value)
+    def __set__(self, settings: object, value: Given) -> None:
+        given: object = value
+        if given is self:  # of dataclasses.field(default=...)
+            given = self._default
+        settings.__dict__[self._name] = self.check(self._name, given)
 
-    def _checked(self, value: object) -> int:
+    def check(self, name: str, value: object) -> Read:
+        """The value in the form that is read; BadSetting names what it is of."""
+        raise NotImplementedError
+
+    def refuse(self, name: str, value: object) -> NoReturn:
+        """BadSetting, in the same words for every kind."""
+        raise BadSetting(f"{name} is {value!r}: it must be {self.allowed}")
+
+
+class Whole(Setting[int, int]):
+    """A whole number within bounds."""
+
+    def __init__(self, default: int, least: int = 0, most: int = _INT_MAX) -> None:
+        super().__init__(default)
+        self._least, self._most = least, most
+        self.allowed = f"a whole number from {least} to {most}"
+
+    def check(self, name: str, value: object) -> int:
+        """A bool is no number."""
         if not isinstance(value, int) or isinstance(value, bool):
-            raise BadSetting(f"{self._name} is {value!r}: it must be a whole number")
+            self.refuse(name, value)
         if not self._least <= value <= self._most:
-            raise BadSetting(
-                f"{self._name} is {value}: it must be from {self._least} to {self._most}"
-            )
+            self.refuse(name, value)
         return value
 
 
-class Milliseconds(Whole):
-    """A field that holds a time: given in ms or as a timedelta, read in ms."""
+class Milliseconds(Setting[int | timedelta, int]):
+    """A time: given in ms or as a timedelta, read in ms."""
 
-    def __set__(self, settings: object, value: int | timedelta) -> None:
+    def __init__(self, default: int, least: int = 0, most: int = _INT_MAX) -> None:
+        super().__init__(default)
+        self._whole = Whole(default, least, most)
+        self.allowed = f"a timedelta, or milliseconds: {self._whole.allowed}"
+        self._whole.allowed = self.allowed
+
+    def check(self, name: str, value: object) -> int:
+        """What is less than a millisecond is cut off."""
         if isinstance(value, timedelta):
             value = value // _MILLISECOND
-        settings.__dict__[self._name] = self._checked(value)
+        return self._whole.check(name, value)
 
 
-class Addresses:
-    """A field that holds `host:port`s: given as a list, or as a text with semicolons."""
+class Flag(Setting[bool, bool]):
+    """True or False; no text and no number, whose truth may surprise."""
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+    allowed = "True or False"
 
-    @overload
-    def __get__(self, settings: None, owner: type) -> None: ...
-    @overload
-    def __get__(self, settings: object, owner: type) -> tuple[str, ...]: ...
-    def __get__(self, settings: object | None, owner: type) -> tuple[str, ...] | None:
-        if settings is None:
-            return None
-        value: tuple[str, ...] = settings.__dict__[self._name]
+    def check(self, name: str, value: object) -> bool:
+        """As it is."""
+        return value if isinstance(value, bool) else self.refuse(name, value)
+
+
+class Text(Setting[str, str]):
+    """A text."""
+
+    def __init__(
+        self,
+        default: str = "",
+        *,
+        blank: bool = True,
+        secret: bool = False,
+        otherwise: Callable[[], str] | None = None,  # what None stands for
+    ) -> None:
+        super().__init__(cast(str, None) if otherwise is not None else default)
+        self._may_be_blank, self._is_secret, self._otherwise = blank, secret, otherwise
+        self.allowed = "a text" if blank else "a text that is not blank"
+
+    def check(self, name: str, value: object) -> str:
+        """A secret is never shown in an error."""
+        if value is None and self._otherwise is not None:
+            value = self._otherwise()
+        if not isinstance(value, str) or not (self._may_be_blank or value.strip()):
+            if self._is_secret:
+                raise BadSetting(f"{name} is a {type(value).__name__}: it must be {self.allowed}")
+            self.refuse(name, value)
         return value
 
-    def __set__(self, settings: object, value: str | Iterable[str] | None) -> None:
+
+class Choice(Setting[E, E]):
+    """A member of an enum, or its name as in a file, or its text on the wire.
+
+    Type checkers demand the member: they cannot tell a misspelled name.
+    """
+
+    def __init__(self, default: E, *members: E) -> None:
+        super().__init__(default)
+        kind = type(default)
+        self._members: tuple[E, ...] = members or tuple(kind)
+        names = ", ".join(each.name for each in self._members)
+        self.allowed = f"a {kind.__name__} or the name of one: {names}"
+
+    def check(self, name: str, value: object) -> E:
+        """The member."""
+        for member in self._members:
+            if value is member or (isinstance(value, str) and value in (member.name, member.value)):
+                return member
+        return self.refuse(name, value)
+
+
+class Optional(Setting[T | None, T | None]):
+    """An object of a class, or None."""
+
+    def __init__(self, kind: type[T]) -> None:
+        super().__init__(None)
+        self._kind = kind
+        self.allowed = f"a {kind.__name__}, or None"
+
+    def check(self, name: str, value: object) -> T | None:
+        """As it is."""
+        if value is None or isinstance(value, self._kind):
+            return value
+        return self.refuse(name, value)
+
+
+class Folder(Setting[Path | None, Path | None]):
+    """A folder, or None. A text is accepted too."""
+
+    allowed = "a path that is not empty, or None"
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def check(self, name: str, value: object) -> Path | None:
+        """As a Path."""
         if value is None:
+            return None
+        if not isinstance(value, str | Path | os.PathLike) or not os.fspath(value):
+            self.refuse(name, value)
+        return Path(value)
+
+
+class Several(Setting[Iterable[T], tuple[T, ...]]):
+    """Objects of a class, in their order; no text, which would be one of characters."""
+
+    def __init__(self, kind: type[T]) -> None:
+        super().__init__(())
+        self._kind = kind
+        self.allowed = f"a list, tuple or set of {kind.__name__}"
+
+    def check(self, name: str, value: object) -> tuple[T, ...]:
+        """A copy of it."""
+        if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
+            self.refuse(name, value)
+        found = tuple(value)
+        if not all(isinstance(each, self._kind) for each in found):
+            self.refuse(name, value)
+        return found
+
+
+class Codes(Setting[Iterable[int], frozenset[int]]):
+    """A set of numbers."""
+
+    def __init__(self, default: Iterable[int]) -> None:
+        super().__init__(frozenset(default))
+        self._several = Several(int)
+        self.allowed = self._several.allowed
+
+    def check(self, name: str, value: object) -> frozenset[int]:
+        """A copy of it."""
+        return frozenset(self._several.check(name, value))
+
+
+class Addresses(Setting[str | Iterable[str] | None, tuple[str, ...]]):
+    """`host:port` addresses: given as a list, or as a text with semicolons.
+
+    None stands for those of the environment, unless `default` has others.
+    """
+
+    allowed = "host:port addresses, as a list or as a text with semicolons"
+
+    def __init__(self, default: tuple[str, ...] | None = None) -> None:
+        super().__init__(default)
+
+    def check(self, name: str, value: object) -> tuple[str, ...]:
+        """As a tuple."""
+        if value is None and self._default is None:
             value = os.environ.get(NAME_SERVERS_VARIABLE, "")
-        settings.__dict__[self._name] = parse_addresses(value)
+        given = value.split(";") if isinstance(value, str) else value
+        if not isinstance(given, Iterable):
+            self.refuse(name, value)
+        found = tuple(given)
+        if not all(isinstance(each, str) for each in found):
+            self.refuse(name, value)
+        return parse_addresses(found)
+
+
+class AddressMap(Setting[Mapping[str, str], Mapping[str, str]]):
+    """`host:port` addresses by others that they stand for."""
+
+    allowed = "a mapping of host:port addresses to others"
+
+    def __init__(self) -> None:
+        super().__init__(cast(Mapping[str, str], None))  # stands for an empty one: dataclasses
+        # refuse a default that is not hashable
+
+    def check(self, name: str, value: object) -> Mapping[str, str]:
+        """A copy that cannot be changed."""
+        value = {} if value is None else value
+        if not isinstance(value, Mapping):
+            self.refuse(name, value)
+        for address in (*value, *value.values()):
+            if not isinstance(address, str):
+                self.refuse(name, value)
+            check_address(address)
+        return MappingProxyType(dict(value))
 
 
 def parse_addresses(given: str | Iterable[str]) -> tuple[str, ...]:

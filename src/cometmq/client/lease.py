@@ -4,8 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cometmq.client.config import ClientConfig
+from cometmq.client.fields import Optional
 from cometmq.client.session import Session
 from cometmq.errors import BadSetting
+
+_CLIENT = Optional(ClientConfig)
+_SESSION = Optional(Session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ def lease(
     """Of what a client was given: a session, or settings, or name servers, or none of them."""
     if sum(given is not None for given in (name_servers, client, session)) > 1:
         raise BadSetting("give one of name_servers, client and session: each says it all")
+    client, session = _CLIENT.check("client", client), _SESSION.check("session", session)
     if session is not None:
         session.check_open()
         return Lease(session, is_own=False)

@@ -65,10 +65,17 @@ class Message(msgspec.Struct, frozen=True):
             force_setattr(self, "keys", _keys_of(self.keys))
         if self.properties:
             force_setattr(self, "properties", _own(self.properties))
-        if self.delay_level < 0:
-            raise BadMessage(f"delay_level is {self.delay_level}: use 0 for none, or 1 and more")
-        if not -(2**31) <= self.flag < 2**31:
-            raise BadMessage(f"flag {self.flag} does not fit in 32 bits: use a property instead")
+        # Compared with the defaults first: most messages have nothing else, and this is a hot path.
+        if self.delay_level != 0:
+            _check_delay_level(self.delay_level)
+        if self.flag != 0:
+            _check_flag(self.flag)
+        if self.wait is not True and self.wait is not False:
+            raise BadMessage(f"wait is {self.wait!r}: it must be True or False")
+        if self.sharding_key is not None and type(self.sharding_key) is not str:
+            _check_text("sharding_key", self.sharding_key)
+        if self.buyer_id is not None and type(self.buyer_id) is not str:
+            _check_text("buyer_id", self.buyer_id)
 
     def properties_text(self, unique_key: str) -> str:
         """All properties as the wire has them; BadMessage if they are too many or cannot be."""
@@ -122,6 +129,25 @@ def _check_topic(topic: str) -> None:
         raise BadMessage(f"nobody may send to the system topic {topic}: choose another")
 
 
+def _check_delay_level(level: object) -> None:
+    if not isinstance(level, int) or isinstance(level, bool) or level < 0:
+        raise BadMessage(
+            f"delay_level is {level!r}: it must be a whole number; use 0 for none, or 1 and more"
+        )
+
+
+def _check_flag(flag: object) -> None:
+    if not isinstance(flag, int) or isinstance(flag, bool):
+        raise BadMessage(f"flag is {flag!r}: it must be a whole number of 32 bits")
+    if not -(2**31) <= flag < 2**31:
+        raise BadMessage(f"flag {flag} does not fit in 32 bits: use a property instead")
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise BadMessage(f"{name} is {value!r}: it must be a text, or None")
+
+
 def _body_of(body: object) -> bytes:
     if isinstance(body, str):
         body = body.encode()
@@ -138,7 +164,10 @@ def _body_of(body: object) -> bytes:
 def _keys_of(keys: str | Iterable[str]) -> tuple[str, ...]:
     if isinstance(keys, str):
         return tuple(keys.split())
-    found = tuple(keys)
+    try:
+        found = tuple(keys)
+    except TypeError as error:
+        raise BadMessage(f"keys is {keys!r}: it must be a text, or a list of texts") from error
     for key in found:
         if not isinstance(key, str) or len(key.split()) != 1:
             raise BadMessage(f"the key {key!r} is no word: keys are texts without white space")
@@ -146,6 +175,8 @@ def _keys_of(keys: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _own(properties: Mapping[str, str]) -> Mapping[str, str]:
+    if type(properties) is not dict and not isinstance(properties, Mapping):
+        raise BadMessage(f"properties is {properties!r}: it must be a mapping of texts to texts")
     for name, value in properties.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise BadMessage(f"property {name!r} is no pair of texts: convert it with str()")

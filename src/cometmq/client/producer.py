@@ -15,7 +15,7 @@ from typing import Protocol, Self
 from cometmq.client.asker import Asker
 from cometmq.client.burst import AwaitedTry
 from cometmq.client.choice import ANY, Choice, choice_of
-from cometmq.client.config import ClientConfig, ProducerConfig
+from cometmq.client.config import ClientConfig, ProducerConfig, config_of
 from cometmq.client.destinations import Destinations
 from cometmq.client.lease import lease
 from cometmq.client.letters import Letter, Letters
@@ -65,7 +65,7 @@ class Producer(Asker):
         client: ClientConfig | None = None,
         session: Session | None = None,
     ) -> None:
-        config = ProducerConfig(group=group) if isinstance(group, str) else group
+        config = config_of(ProducerConfig, group)
         self._lease = lease(name_servers, client, session)
         session = self._lease.session
         super().__init__(session)

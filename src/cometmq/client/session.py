@@ -21,7 +21,7 @@ from cometmq.client.requests import client_routes
 from cometmq.client.routes import Routes
 from cometmq.client.signing import Signing
 from cometmq.client.unique_id import UniqueKeys
-from cometmq.errors import Closed, NoRoute
+from cometmq.errors import BadSetting, Closed, NoRoute
 from cometmq.local_address import local_ip
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
@@ -44,6 +44,8 @@ class Session:
     def __init__(
         self, config: ClientConfig, *, clock: Clock | None = None, net: Net | None = None
     ) -> None:
+        if not isinstance(config, ClientConfig):
+            raise BadSetting(f"config is {config!r}: it must be a ClientConfig")
         self.config = config
         self.clock = clock or RealClock()
         self.chance = Random()  # noqa: S311 - shares out load, keeps no secret

@@ -20,6 +20,7 @@ from cometmq.client.config import ClientConfig
 from cometmq.client.consumer.listener import Call
 from cometmq.client.consumer.outcomes import Ack, Commit, Outcome
 from cometmq.client.end_hooks import EndContext
+from cometmq.client.fields import Text
 from cometmq.client.lease import lease
 from cometmq.client.message import Message, ReceivedMessage
 from cometmq.client.producer import Producer
@@ -38,6 +39,7 @@ GROUP = "_INNER_TRACE_PRODUCER"
 _WAITING_MAX = 2048  # records; those past it are dropped, and counted
 _TOGETHER_MAX = 100  # records in one message
 _BODY_MAX = 128_000
+_TOPIC = Text(blank=False)
 _WORDS_MAX = 16_000  # bytes of the keys of one message, whose properties are bounded
 _GATHER_MS = 500  # how long a record may wait for others
 _CLOSE_MS_MAX = 5_000  # for what waits at the end; the rest is dropped
@@ -57,7 +59,7 @@ class Tracer:
         self._lease = lease(name_servers, client, session)
         self._clock = self._lease.session.clock
         self._producer = Producer(GROUP, session=self._lease.session)
-        self._topic = topic
+        self._topic = _TOPIC.check("topic", topic)
         self._waiting: deque[Trace] = deque()
         self._arrived = asyncio.Event()
         self._sender: asyncio.Task[None] | None = None

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from difflib import get_close_matches
+from inspect import getattr_static
 from typing import Any
 
 from cometmq.blocking.face import Face
 from cometmq.blocking.trace import Tracer
 from cometmq.client.config import ClientConfig, parse_timestamp
+from cometmq.client.fields import Setting, Text, Whole
 from cometmq.compat.arguments import settings_of
 from cometmq.errors import BadSetting, Closed
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom, MessageModel
@@ -64,10 +66,18 @@ _UNUSED = {"ConsumeThreadMax": "consume_threads"}
 # From Java's form to ours, and back.
 Converters = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 _TRACE_INSTANCE = "PID_CLIENT_INNER_TRACE_PRODUCER"  # as the tracer of Java's clients
+_MINUTES = Whole(15, 1, 2**31 // 60_000)
+_TIME = Text()
 _UNCHANGED: Converters = (lambda it: it, lambda it: it)
 _CONVERTED: dict[str, Converters] = {
-    "ConsumeTimeout": (lambda minutes: minutes * 60_000, lambda ms: ms // 60_000),
-    "ConsumeTimestamp": (parse_timestamp, lambda when: when and format(when, "%Y%m%d%H%M%S")),
+    "ConsumeTimeout": (
+        lambda minutes: _MINUTES.check("setConsumeTimeout", minutes) * 60_000,
+        lambda ms: ms // 60_000,
+    ),
+    "ConsumeTimestamp": (
+        lambda text: parse_timestamp(_TIME.check("setConsumeTimestamp", text)),
+        lambda when: when and format(when, "%Y%m%d%H%M%S"),
+    ),
 }
 
 
@@ -125,7 +135,11 @@ class JavaSettings:
             self._unused[java_name] = value
             return
         convert, _ = _CONVERTED.get(java_name, _UNCHANGED)
-        self._values[field] = convert(value)
+        setting = getattr_static(self._known()[field], field, None)
+        value = convert(value)
+        if isinstance(setting, Setting):  # refused here, by Java's name, and not by start()
+            setting.check(f"set{java_name}", value)
+        self._values[field] = value
 
     def _get(self, field: str, java_name: str) -> Any:
         if java_name in self._unused:

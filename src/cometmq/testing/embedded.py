@@ -7,9 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
-from cometmq.errors import Closed
+from cometmq.client.fields import Folder, Text, Whole
+from cometmq.errors import BadSetting, Closed
 from cometmq.standalone import Standalone
 from cometmq.testing.hurried_clock import HurriedClock
+
+_TOPIC = Text(blank=False)
+_QUEUES = Whole(4, 1, 65_535)
 
 
 class EmbeddedCluster:
@@ -23,9 +27,11 @@ class EmbeddedCluster:
     def __init__(
         self, folder: Path | None = None, *, settings: Mapping[str, str] | None = None
     ) -> None:
-        self.folder = folder  # None until it starts, if it is a temporary one
+        self.folder = Folder().check(
+            "folder", folder
+        )  # None until it starts, if it is a temporary one
         self._is_temporary = folder is None
-        self._settings = settings
+        self._settings = _checked(settings)
         self._clock = HurriedClock()
         self._standalone: Standalone | None = None
 
@@ -90,8 +96,27 @@ class EmbeddedCluster:
         """Put the broker's clock forward, by so much or so many seconds."""
         if isinstance(time, timedelta):
             time = time.total_seconds()
+        if not isinstance(time, int | float) or isinstance(time, bool) or time < 0:
+            raise BadSetting(f"time is {time!r}: it must be a timedelta or seconds, 0 or more")
         self._clock.advance(round(time * 1000))
 
     async def create_topic(self, topic: str, queues: int = 4) -> None:
         """Make a topic now; else it is made by the first send, with 4 queues."""
-        await self._running.create_topic(topic, queues)
+        await self._running.create_topic(
+            _TOPIC.check("topic", topic), _QUEUES.check("queues", queues)
+        )
+
+
+def _checked(settings: Mapping[str, str] | None) -> Mapping[str, str] | None:
+    """Names are texts, and values are texts as in a file, numbers or bools."""
+    if settings is None:
+        return None
+    if not isinstance(settings, Mapping):
+        raise BadSetting(f"settings is {settings!r}: it must be a mapping of names to texts")
+    for name, value in settings.items():
+        if not isinstance(name, str) or not isinstance(value, str | int):
+            raise BadSetting(
+                f"settings has {name!r}: {value!r}: a name must be a text, and a value a text,"
+                " a whole number or a bool"
+            )
+    return settings

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import md5
 from typing import Protocol, TypeVar
 
+from cometmq.client.fields import Several, Whole
 from cometmq.errors import BadSetting
 from cometmq.protocol.bodies.queues import MessageQueue
 
@@ -88,8 +89,7 @@ class ConsistentHash:
     name = "CONSISTENT_HASH"
 
     def __post_init__(self) -> None:
-        if self.virtual_nodes < 1:
-            raise BadSetting(f"virtual_nodes is {self.virtual_nodes}: a client needs at least 1")
+        Whole(VIRTUAL_NODES, 1).check("virtual_nodes", self.virtual_nodes)
 
     def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
         """Those whose next point is of this client."""
@@ -123,6 +123,9 @@ class ByConfig:
     queues: tuple[MessageQueue, ...]
     name = "CONFIG"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "queues", Several(MessageQueue).check("queues", self.queues))
+
     def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
         """Always the same."""
         return self.queues
@@ -134,6 +137,9 @@ class ByMachineRoom:
 
     rooms: frozenset[str]
     name = "MACHINE_ROOM"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rooms", frozenset(Several(str).check("rooms", self.rooms)))
 
     def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
         """A stretch of equal length for each, then one more for the first clients."""

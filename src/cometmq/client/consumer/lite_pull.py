@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Self
 
-from cometmq.client.config import ClientConfig, LitePullConsumerConfig
+from cometmq.client.config import ClientConfig, LitePullConsumerConfig, config_of
 from cometmq.client.consumer.lite_member import LiteMember
 from cometmq.client.consumer.queue_watch import QueueWatch, Told
 from cometmq.client.lease import lease
@@ -40,8 +40,7 @@ class LitePullConsumer:
         client: ClientConfig | None = None,
         session: Session | None = None,
     ) -> None:
-        config = group if isinstance(group, LitePullConsumerConfig) else None
-        self.config = config or LitePullConsumerConfig(group=str(group))
+        self.config = config_of(LitePullConsumerConfig, group)
         # The offsets of a broadcasting reader are filed under its name.
         keep_name = self.config.message_model is MessageModel.BROADCASTING
         self._lease = lease(name_servers, client, session, keep_name=keep_name)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Self
 
 from cometmq.client.asker import Asker
-from cometmq.client.config import ClientConfig, PullConsumerConfig
+from cometmq.client.config import ClientConfig, PullConsumerConfig, config_of
 from cometmq.client.consumer.offsets import offsets_for
 from cometmq.client.consumer.outcomes import check_delay_level
 from cometmq.client.consumer.pulls import Pull, Pulls
@@ -37,8 +37,7 @@ class PullConsumer(Asker):
         client: ClientConfig | None = None,
         session: Session | None = None,
     ) -> None:
-        config = group if isinstance(group, PullConsumerConfig) else None
-        self.config = config or PullConsumerConfig(group=str(group))
+        self.config = config_of(PullConsumerConfig, group)
         keep_name = self.config.message_model is MessageModel.BROADCASTING
         self._lease = lease(name_servers, client, session, keep_name=keep_name)
         super().__init__(self._lease.session)

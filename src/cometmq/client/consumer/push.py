@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Self, TypeVar
 
-from cometmq.client.config import ClientConfig, PushConsumerConfig
+from cometmq.client.config import ClientConfig, PushConsumerConfig, config_of
 from cometmq.client.consumer.hooks import Hooks
 from cometmq.client.consumer.listener import ConsumeHook, Handler, Listener
 from cometmq.client.consumer.push_member import PushMember
@@ -43,7 +43,7 @@ class PushConsumer:
         client: ClientConfig | None = None,
         session: Session | None = None,
     ) -> None:
-        self.config = PushConsumerConfig(group=group) if isinstance(group, str) else group
+        self.config = config_of(PushConsumerConfig, group)
         # Offsets of a broadcasting consumer are filed under its name, which must stay.
         keep_name = self.config.message_model is MessageModel.BROADCASTING
         self._lease = lease(name_servers, client, session, keep_name=keep_name)
