@@ -12,9 +12,9 @@ SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 LAYERS = [
     "errors",
     "protocol",
-    "region",
+    "region descriptors",
     "seams settings disk local_address collector printable",
-    "background",
+    "background refusal_log",
     "live_settings",
     "store remoting",
     "namesrv broker client",
