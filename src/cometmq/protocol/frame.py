@@ -144,7 +144,7 @@ class FrameDecoder:
             self._hold(data, at)
 
     def _fill(self, large: memoryview, data: bytes) -> bytes:
-        """Add to the large frame; all bytes from its beginning on once it is complete, else none."""
+        """Add to the large frame; all its bytes and what follows once it is complete, else none."""
         filled = self._large_filled
         added = min(len(data), self._wanted - filled)
         large[filled : filled + added] = memoryview(data)[:added]
