@@ -12,9 +12,9 @@ SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 LAYERS = [
     "errors",
     "protocol",
-    "region",
+    "region descriptors",
     "seams settings disk local_address collector printable",
-    "background unused_settings",
+    "background unused_settings refusal_log",
     "live_settings",
     "start_settings",
     "store remoting",

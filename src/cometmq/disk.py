@@ -9,12 +9,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from cometmq import descriptors
 from cometmq.errors import BadState, InUse
 from cometmq.region import RealRegion
 
 T = TypeVar("T")
 
-_OPEN_MAX = 256  # files that `write_all` has open
+_OPEN_MAX = 256  # files that `write_all` has open, if there are descriptors for them
 _SYNCS_MAX = 32  # of them that are synced side by side: the disk serves those that wait by one
 _THREADS_MAX = 4  # flushes of log, queues and index, and the making of a file, side by side
 
@@ -44,6 +45,9 @@ class RealDisk:
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
         self._syncers: ThreadPoolExecutor | None = None
+        # Half of the reserve: the other half is for files of the log and the index that are made.
+        self._open_max = max(1, min(_OPEN_MAX, descriptors.reserve(descriptors.limit()) // 2))
+        self._syncs_max = min(_SYNCS_MAX, self._open_max)
         self._unsynced_folders: set[Path] = set()  # a failed `write_all` leaves some to the next
 
     def read(self, path: Path) -> bytes:
@@ -119,13 +123,13 @@ class RealDisk:
 
         The first sync then takes the names and sizes of all along, and the disk joins the others.
         """
-        for start in range(0, len(writes), _OPEN_MAX):
+        for start in range(0, len(writes), self._open_max):
             with ExitStack() as opened:
-                descriptors = []
-                for write in writes[start : start + _OPEN_MAX]:
-                    descriptors.append(self._written(*write))
-                    opened.callback(os.close, descriptors[-1])
-                self._sync_side_by_side(os.fdatasync, descriptors)
+                files = []
+                for write in writes[start : start + self._open_max]:
+                    files.append(self._written(*write))
+                    opened.callback(os.close, files[-1])
+                self._sync_side_by_side(os.fdatasync, files)
         folders = list(self._unsynced_folders)
         self._sync_side_by_side(_sync_folder, folders)
         self._unsynced_folders.difference_update(folders)
@@ -133,13 +137,14 @@ class RealDisk:
     def _sync_side_by_side(self, sync: Callable[[T], None], things: list[T]) -> None:
         """Each thread its share; when this returns, or fails, none is at work any more."""
         if self._syncers is None:
-            self._syncers = ThreadPoolExecutor(_SYNCS_MAX, thread_name_prefix="sync")
+            self._syncers = ThreadPoolExecutor(self._syncs_max, thread_name_prefix="sync")
 
         def sync_each(share: list[T]) -> None:
             for thing in share:
                 sync(thing)
 
-        shares = [things[first::_SYNCS_MAX] for first in range(min(_SYNCS_MAX, len(things)))]
+        count = min(self._syncs_max, len(things))
+        shares = [things[first::count] for first in range(count)]
         syncs = [self._syncers.submit(sync_each, share) for share in shares]
         wait(syncs)
         for one in syncs:

@@ -83,6 +83,10 @@ class BeingDeleted(WorldError):
     """A topic that takes messages again, as a new one, once all of the old one is gone."""
 
 
+class TooFewDescriptors(UserError):
+    """The process may open too few files to serve: says which limit to raise."""
+
+
 class BadSetting(UserError):
     """A setting that is unknown, of the wrong type or out of range."""
 

@@ -218,7 +218,7 @@ def test_a_commit_without_room_for_its_op_stands():
     async def story(works):
         half = prepare(works)
         put = works.store.put
-        works.store.put = lambda new, now_ms: put(new, now_ms) if new.topic == "T" else fail()
+        works.store.put = lambda new, now_ms, **_: put(new, now_ms) if new.topic == "T" else fail()
         assert (await end(works, ending(half, COMMIT))).code == 0
         works.store.put = put
         with pytest.raises(Refused, match="ended before"):
@@ -647,7 +647,7 @@ def test_a_fall_between_a_commit_and_its_op_brings_nothing_twice(fall, checks, i
         if checks:
             await works.clock.advance(TIMEOUT_MS + (checks - 1) * INTERVAL_MS)
         put = works.store.put
-        works.store.put = lambda new, now_ms: put(new, now_ms) if new.topic == "T" else fail()
+        works.store.put = lambda new, now_ms, **_: put(new, now_ms) if new.topic == "T" else fail()
         await end(works, ending(half, COMMIT))
         works.store.put = put
         works.offsets.forget_group(GROUP)  # as if nothing of it had been kept

@@ -131,7 +131,7 @@ async def test_1000_idle_sockets(server):
 
 @on_asyncio
 async def test_more_connections_than_it_takes(tmp_path):
-    with name_server_process(tmp_path, files_max=356) as server:  # leaves 100 for connections
+    with name_server_process(tmp_path, files_max=140) as server:  # 35 are reserved for files
         async with healthy(server) as client:
             files = server.file_count()
             for _ in range(3):

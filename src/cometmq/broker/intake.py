@@ -50,16 +50,21 @@ class Intake:
         self.must_confirm = self._store.promises_disk or self._wants_slave
         self._confirmations.follow_settings()
 
-    def put(self, message: NewMessage, now_ms: int) -> Stored:
-        """In the log and in its queue; Refused, and nothing happened."""
-        return self.put_as(message, now_ms)[1]
+    def put(self, message: NewMessage, now_ms: int, *, internal: bool = False) -> Stored:
+        """In the log and in its queue; Refused, and nothing happened.
 
-    def put_as(self, message: NewMessage, now_ms: int) -> tuple[NewMessage, Stored]:
+        An internal write ends what was acknowledged before: it may use room that is reserved.
+        """
+        return self.put_as(message, now_ms, internal=internal)[1]
+
+    def put_as(
+        self, message: NewMessage, now_ms: int, *, internal: bool = False
+    ) -> tuple[NewMessage, Stored]:
         """The same, and as what it was put: one that is delayed goes to another queue first."""
         try:
             if _DELAYED in message.properties_text:
                 message = self._levels.divert(message)
-            return message, self._store.put(message, now_ms)
+            return message, self._store.put(message, now_ms, internal=internal)
         except _REFUSED as error:
             self._stats.put_failed()
             raise _refusal(error) from error

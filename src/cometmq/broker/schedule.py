@@ -202,7 +202,7 @@ class Schedule:
         is_told = False
         while True:
             try:
-                stored = self._store.put(copy, self._clock.wall_ms())
+                stored = self._store.put(copy, self._clock.wall_ms(), internal=True)
                 self._count(queue_id, copy, stored)
                 return stored
             except (DiskFull, BeingDeleted, StoreFailed) as error:

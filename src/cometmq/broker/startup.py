@@ -1,5 +1,6 @@
 """From the settings that a person gave to those of a broker and its store."""
 
+import errno
 import os
 import socket
 from collections.abc import Iterator
@@ -83,6 +84,8 @@ def telling_where(config: StoreConfig) -> Iterator[None]:
     except InUse as error:
         raise CannotKeep(str(error), "storePathRootDir") from error
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise  # another place would not help
         apart = config.store_path_commit_log
         is_apart = bool(apart) and str(error.filename).startswith(apart)
         folder = apart if is_apart else config.store_path_root_dir

@@ -217,7 +217,7 @@ class Transactions:
         committed.properties_text = outside_of(message.properties_text)
         committed.sys_flag = message.sys_flag & _NOT_TRANSACTION | _COMMIT
         committed.prepared_offset = ask.commit_log_offset
-        put, stored = self._intake.put_as(committed, now_ms)
+        put, stored = self._intake.put_as(committed, now_ms, internal=True)
         self._stats.put(put.topic, put.queue_id, 1, stored.size)
         return self._closed(offset, now_ms, stored)
 
@@ -255,7 +255,7 @@ class Transactions:
             born_ms=now_ms,
             born_host=self._identity.host,
         )
-        stored = self._intake.put(op, now_ms)
+        stored = self._intake.put(op, now_ms, internal=True)
         self._topics.ensure(OP_HALF_TOPIC, 1)
         self.ledger.op(offset)
         return stored
@@ -282,7 +282,7 @@ class Transactions:
         """Nobody will decide any more: it goes where people find it."""
         copy = copy_of(half, CHECKED_TOO_OFTEN_TOPIC, 0)
         copy.properties_text = outside_of(half.properties_text)
-        stored = self._intake.put(copy, now_ms)
+        stored = self._intake.put(copy, now_ms, internal=True)
         self._topics.ensure(CHECKED_TOO_OFTEN_TOPIC, 1)
         self._closed(offset, now_ms, stored)
         log.error("half message %d of %s is put away", offset, real_queue(half.properties_text))

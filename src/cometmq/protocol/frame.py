@@ -6,6 +6,7 @@
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from typing import Protocol
 
 import msgspec
 
@@ -38,21 +39,46 @@ _ONEWAY = int(CommandFlag.ONEWAY)
 # So many commands are decoded before the first is given out: what the processor does again and
 # again stays in its caches, which saves 1.5 us of a send (bench/broker.py).
 _AHEAD_MAX = 32
+_LARGE = 16 << 10  # a begun frame of more than this gets memory of its own
+
+
+class Memory(Protocol):
+    """Where a large begun frame is held: a server takes it from the system and not from the heap.
+
+    The heap would keep it after many slow peers left.
+    """
+
+    def take(self, size: int) -> memoryview:
+        """Writable memory of at least this size; what is in it has no meaning."""
+
+    def give_back(self, memory: memoryview) -> None:
+        """The frame is complete and decoded; that of a lost connection never comes back."""
+
+
+class _Heap:
+    def take(self, size: int) -> memoryview:
+        return memoryview(bytearray(size))
+
+    def give_back(self, memory: memoryview) -> None:
+        """Nothing to do."""
 
 
 class FrameDecoder:
     """Takes the bytes of one connection as they come and gives the commands in them."""
 
-    __slots__ = ("_pending", "_wanted")
+    __slots__ = ("_large", "_large_filled", "_memory", "_pending", "_wanted")
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory | None = None) -> None:
+        self._memory = memory or _Heap()
         self._pending = bytearray()
+        self._large: memoryview | None = None  # of the begun frame, if it is a large one
+        self._large_filled = 0
         self._wanted = 0
 
     @property
     def pending_size(self) -> int:
         """How many bytes of a begun frame are held."""
-        return len(self._pending)
+        return len(self._pending) + self._large_filled
 
     @property
     def wanted_size(self) -> int:
@@ -69,10 +95,14 @@ class FrameDecoder:
 
     def feed_many(self, data: bytes) -> Iterator[list[Command]]:
         """As `feed`, several commands at a time: those of one list were decoded together."""
-        if self._pending:
+        if self._large is not None:
+            data = self._fill(self._large, data)
+            if not data:
+                return  # inside a large frame: nothing to look at again
+        elif self._pending:
             self._pending += data
             if len(self._pending) < self._wanted:
-                return  # inside a large frame: nothing to copy or to look at again
+                return
             data = bytes(self._pending)
             self._pending.clear()
         at, end = 0, len(data)
@@ -111,7 +141,29 @@ class FrameDecoder:
         if good:
             yield good
         if at < end:
+            self._hold(data, at)
+
+    def _fill(self, large: memoryview, data: bytes) -> bytes:
+        """Add to the large frame; all its bytes and what follows once it is complete, else none."""
+        filled = self._large_filled
+        added = min(len(data), self._wanted - filled)
+        large[filled : filled + added] = memoryview(data)[:added]
+        self._large_filled += added
+        if self._large_filled < self._wanted:
+            return b""
+        self._large, self._large_filled = None, 0
+        whole = b"".join((large[: self._wanted], memoryview(data)[added:]))
+        self._memory.give_back(large)
+        return whole
+
+    def _hold(self, data: bytes, at: int) -> None:
+        """Keep what follows the last complete frame."""
+        if self._wanted <= _LARGE:
             self._pending += data[at:]
+            return
+        self._large = self._memory.take(self._wanted)
+        self._large_filled = len(data) - at
+        self._large[: self._large_filled] = memoryview(data)[at:]
 
 
 def _never_a_frame(size: int, header_size: int) -> Malformed | TooLarge:

@@ -44,7 +44,7 @@ class Channel(Caller, asyncio.Protocol):
         super().__init__(endpoint, dispatcher.hooks)
         self._dispatcher = dispatcher
         self._joint_codes = dispatcher.joint_codes
-        self._decoder = FrameDecoder()
+        self._decoder = FrameDecoder(endpoint.memory)
         self._unserved: Iterator[list[Command]] = iter(())  # of what was read, after
         self._decoded: list[Command] = []  # which come first
         self._alone = 0  # of the next commands, so many are served one by one

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from cometmq.remoting.limits import Limits
+from cometmq.remoting.memory import FrameMemory
 from cometmq.seams import Clock
 
 
@@ -73,6 +74,7 @@ class Endpoint(Generic[C]):
     opened: Callable[[C], None]
     closed: Callable[[C], None]
     begun_size: int = 0  # bytes that were read and not yet served, of all connections
+    memory: FrameMemory = field(default_factory=FrameMemory)
     backlog: Backlog[C] = field(init=False)
     oneway_permits: asyncio.Semaphore = field(init=False)
     async_permits: asyncio.Semaphore = field(init=False)

@@ -3,13 +3,14 @@
 import asyncio
 import errno
 import logging
-import resource
 import socket
 from collections.abc import Callable, Coroutine
 from ssl import SSLContext
 
-from cometmq.errors import CannotListen
+from cometmq import descriptors
+from cometmq.errors import CannotListen, TooFewDescriptors
 from cometmq.protocol.limits import TLS_HANDSHAKE_MS_MAX
+from cometmq.refusal_log import RefusalLog
 from cometmq.remoting.channel import Channel
 from cometmq.remoting.closing import close_all
 from cometmq.remoting.dispatch import Dispatcher
@@ -23,7 +24,8 @@ log = logging.getLogger(__name__)
 _CLOSE_MS_MAX = 1_000  # for what is still unsent when the server stops
 _ACCEPT_RETRY_MS = 100  # after the machine refused us a connection, out of descriptors perhaps
 _PORT_IS_BAD = (errno.EADDRINUSE, errno.EACCES)  # else the address is
-_FILES_KEPT_BACK = 256  # descriptors that connections may not take
+_CONNECTIONS_LEAST = 8  # a server that can accept fewer does not start
+_CONNECTIONS_FEW = 200  # one that can accept fewer says so when it starts
 
 
 class Server:
@@ -51,8 +53,10 @@ class Server:
         self._listeners: list[socket.socket] = []
         self._listening: list[asyncio.Task[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _FILES_KEPT_BACK
-        self._connections_max = max(1, min(self._limits.connections_max, files_max))
+        self._refusals = RefusalLog(log, clock, "connections")
+        self._descriptor_limit = descriptors.limit()
+        # The system gives out the lowest free number: one from here on means that as many are open.
+        self._first_reserved = self._descriptor_limit - descriptors.reserve(self._descriptor_limit)
 
     @property
     def connection_count(self) -> int:
@@ -79,8 +83,25 @@ class Server:
     def serve(self, listener: socket.socket, dispatcher: Dispatcher) -> None:
         """Answer who connects to an address that was taken."""
         if not self._listening:
+            self._check_descriptors()
             self._listening.append(self._start(self._sweep()))
         self._listening.append(self._start(self._accept(listener, dispatcher)))
+
+    def _check_descriptors(self) -> None:
+        """Refuse to serve next to nobody; warn if the limit of descriptors is a tight bound."""
+        wanted = self._limits.connections_max
+        room = self._first_reserved - descriptors.in_use()
+        bound = f"`ulimit -n` is {self._descriptor_limit}"
+        if room < min(_CONNECTIONS_LEAST, wanted):
+            raise TooFewDescriptors(
+                f"{bound}, and the files of this server leave {max(room, 0)} descriptors for "
+                f"connections: set it to {self._descriptor_limit + 1024} or more"
+            )
+        if room < min(_CONNECTIONS_FEW, wanted):
+            log.warning(
+                "%s: only %d connections can be accepted; raise it, to 65536 if possible",
+                bound, room,
+            )  # fmt: skip
 
     async def close(self) -> None:
         """Stop listening, send what is written, close every connection."""
@@ -106,11 +127,14 @@ class Server:
             try:
                 sock, _ = await loop.sock_accept(listener)
             except OSError as error:
-                log.warning("cannot take a connection: %s", error)
+                self._refusals.refused(
+                    f"{error.strerror}; see `ulimit -n` and the machine's memory"
+                )
                 await self._clock.sleep_ms(_ACCEPT_RETRY_MS)
                 continue
-            if len(self._channels) + len(self._welcoming) >= self._connections_max:
-                log.warning("connection refused: there are %d, the limit", self._connections_max)
+            reason = self._no_room_for(sock)
+            if reason:
+                self._refusals.refused(reason)
                 sock.close()
             else:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -118,6 +142,18 @@ class Server:
                 task = self._start(self._welcome(sock, channel))
                 self._welcoming[channel] = sock, task
             await asyncio.sleep(0)  # sock_accept does not wait while there are more: others may
+
+    def _no_room_for(self, sock: socket.socket) -> str:
+        """Why a connection that was just accepted must be refused; empty if it need not."""
+        count = len(self._channels) + len(self._welcoming)
+        if count >= self._limits.connections_max:
+            return f"{count} are open, as many as a server accepts"
+        if sock.fileno() >= self._first_reserved:
+            return (
+                f"{count} are open, and `ulimit -n` of {self._descriptor_limit} leaves no more "
+                "descriptors for connections; raise it and restart"
+            )
+        return ""
 
     async def _welcome(self, sock: socket.socket, channel: Channel) -> None:
         """Hand a socket to a channel, through TLS if that is what its mode and first byte say."""

@@ -43,6 +43,8 @@ class Batches:
         try:
             file = self._log.room_for(ready.size)
             if self._index is not None:
+                if self._index.is_short:
+                    raise self._index.no_room()
                 self._index.make_room(ready.key_count)
         except OSError as error:
             raise no_room(error) from error

@@ -6,6 +6,9 @@ record spans two files: the rest of a file that is too short for the next record
     | rest of the file 4 | 0xCBD43194 4 |
 
 and the next file begins. After the last record there are zeros. All of it runs on the loop.
+
+When the next file cannot be made because the disk is full, the last eighth of each file is reserved
+for internal writes until one can (room.py).
 """
 
 import logging
@@ -19,6 +22,7 @@ from zlib import crc32
 from cometmq.errors import BadState, TooLarge
 from cometmq.protocol.message import BLANK_MAGIC
 from cometmq.seams import Disk, Region
+from cometmq.store.room import RoomFor, is_full
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +30,7 @@ BLANK = struct.Struct(">ii")
 NAME_DIGITS = 20
 _ZEROS = bytes(1 << 20)
 _TAIL_SIZE = 4096
+_RESERVED_SHARE = 8  # one part of so many
 
 
 def name_of(base: int) -> str:
@@ -34,15 +39,15 @@ def name_of(base: int) -> str:
 
 
 class LogFile:
-    """One mapped file. `written` is how much of it is in use."""
+    """One mapped file. `written` is how much of it is in use, of what is `open_to` producers."""
 
-    __slots__ = ("base", "memory", "region", "size", "written")
+    __slots__ = ("base", "memory", "open_to", "region", "size", "written")
 
     def __init__(self, base: int, region: Region, written: int) -> None:
         self.base = base
         self.region = region
         self.memory = region.memory
-        self.size = len(region.memory)
+        self.size = self.open_to = len(region.memory)
         self.written = written
 
     @property
@@ -62,6 +67,8 @@ class CommitLog:
         self._disk = disk
         self._files: list[LogFile] = []
         self._next: Future[Region] | None = None  # made ahead of need
+        self._room = RoomFor(disk, folder, file_size, "file of the log")
+        self._is_short = False  # of room: the next file could not be made
         # What stands before it was neither written nor verified by this process: see vetting.py.
         self.trusted_from = 0
 
@@ -130,39 +137,87 @@ class CommitLog:
 
     # Writing
 
-    def room_for(self, size: int) -> LogFile:
-        """The file whose next bytes a record of this size may take; seals and rolls if need be."""
+    def room_for(self, size: int, *, internal: bool = False) -> LogFile:
+        """The file whose next bytes a record of this size may take; seals and rolls if need be.
+
+        OSError if it needs another file that cannot be made. The record of an internal write may
+        take what is reserved.
+        """
         if size + BLANK.size > self._file_size:
             raise TooLarge(f"a record of {size} bytes does not fit a file of {self._file_size}")
         file = self._files[-1] if self._files else self._roll(0)
-        if file.written + size + BLANK.size <= file.size:
+        needed = file.written + size + BLANK.size
+        if needed <= file.open_to or (internal and needed <= file.size):
             return file
-        room = file.size - file.written
-        if room:
-            BLANK.pack_into(file.memory, file.written, room, BLANK_MAGIC)
-            file.written = file.size
-        return self._roll(file.end)
+        try:
+            if needed <= file.size:
+                self._have_next(file)
+                return file
+            return self._roll(file.base + file.size)
+        except OSError as error:
+            self._lack_room(error)
+            if not internal:
+                self._room.refused(error)
+            raise
 
     def has_room(self, size: int) -> bool:
         """The file in use takes a record of this size."""
         if not self._files:
             return False
         file = self._files[-1]
-        return file.written + size + BLANK.size <= file.size
+        return file.written + size + BLANK.size <= file.open_to
 
     def _roll(self, base: int) -> LogFile:
+        """Seal the last file once the next is there: a full disk leaves its rest in use."""
         coming, self._next = self._next, None
         # Waiting here for a file that is being made blocks the loop, and is the only way: a second
         # file of the same name would take the place of the first.
         if coming is not None and coming.exception() is None:
             region = coming.result()
         else:
-            region = self._make(base)  # also if it could not be made before: there may be room now
-        if self._warm_pages and self._files:
-            self._disk.begin(self._files[-1].region.cool)
+            region = self._make_if_room(base)
+        if self._files:
+            _seal(self._files[-1])
+            if self._warm_pages:
+                self._disk.begin(self._files[-1].region.cool)
         file = LogFile(base, region, 0)
         self._files.append(file)
+        self._room.made()
+        if self._is_short:  # there may be no room for one more
+            self._reserve()
         return file
+
+    def _have_next(self, file: LogFile) -> None:
+        """Make the next file, or wait for it, so that the rest of this one need not be reserved."""
+        if self._next is None or self._next.exception() is not None:
+            self._next = Future()
+            try:
+                self._next.set_result(self._make_if_room(file.base + file.size))
+            except OSError as error:
+                self._next.set_exception(error)
+                raise
+        self._have_room()
+
+    def _make_if_room(self, base: int) -> Region:
+        """On a disk that was full, do not try in vain: that takes all its room for a moment."""
+        if self._is_short and not self._room.is_likely():
+            raise self._room.missing()
+        return self._make(base)
+
+    def _lack_room(self, error: BaseException) -> None:
+        if is_full(error):
+            self._is_short = True
+            self._reserve()
+
+    def _reserve(self) -> None:
+        if self._files:
+            last = self._files[-1]
+            last.open_to = last.size - last.size // _RESERVED_SHARE
+
+    def _have_room(self) -> None:
+        self._is_short = False
+        self._files[-1].open_to = self._files[-1].size
+        self._room.made()
 
     def _make(self, base: int) -> Region:
         return self._disk.create(self.path_of(base), self._file_size)
@@ -178,7 +233,19 @@ class CommitLog:
         return region
 
     def begin_next(self) -> None:
-        """Have the next file ready before the current one, more than half full, is full."""
+        """Have the next file ready before the current one, more than half full, is full.
+
+        Called again and again: it also finds out that the disk has become full, or has room again.
+        """
+        if self._next is not None and self._next.done():
+            error = self._next.exception()
+            if error is None:
+                if self._is_short:
+                    self._have_room()
+            else:
+                self._lack_room(error)
+                if self._room.is_likely():
+                    self._next = None
         if self._next is None and self._files:
             last = self._files[-1]
             if last.written * 2 > last.size:
@@ -250,6 +317,14 @@ class CommitLog:
             unused = self._next.result()
             unused.close()
             self._disk.delete(unused.path)
+
+
+def _seal(file: LogFile) -> None:
+    """Mark the rest of a file that is too short for the next record."""
+    room = file.size - file.written
+    if room:
+        BLANK.pack_into(file.memory, file.written, room, BLANK_MAGIC)
+        file.written = file.size
 
 
 def sync_names(disk: Disk, folder: Path) -> None:

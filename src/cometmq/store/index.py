@@ -20,6 +20,7 @@ from cometmq.seams import Clock, Disk, Region
 from cometmq.store.bulk_hash import are_fast
 from cometmq.store.held_keys import HeldKeys
 from cometmq.store.index_file import HasKey, IndexFile, believe, file_size
+from cometmq.store.room import RoomFor, is_full
 
 _NAME_DIGITS = 17
 _NAME_FORMAT = "%Y%m%d%H%M%S%f"  # the last three of its 20 digits are left out
@@ -52,6 +53,8 @@ class Index:
         self._files: list[IndexFile] = []
         self._newest: IndexFile | None = None  # the last of them
         self._next: Future[Region] | None = None  # made ahead of need
+        self._room = RoomFor(disk, folder, file_size(slots, entries), "index file")
+        self.is_short = False  # of room for the next file: the rest is for internal writes
         self._newest_name = ""
         self.lacks_keys = False  # of messages before its end: it is to be made again
         self.last_stored_ms = 0  # for the checkpoint: see `dirty_regions`
@@ -169,11 +172,19 @@ class Index:
             for file in made:
                 self._remove(file)
             raise
+        self.is_short = False
+        self._room.made()
         return made
 
     def has_room(self, count: int) -> bool:
-        """The newest file takes so many entries."""
-        return count <= self._free
+        """The newest file takes so many entries of producers' messages."""
+        return count <= self._free and not self.is_short
+
+    def no_room(self) -> OSError:
+        """Why a message of a producer is refused while `is_short`."""
+        error = self._room.missing()
+        self._room.refused(error)
+        return error
 
     def make_room(self, count: int) -> None:
         """Have room for so many entries, as far as one more file goes; OSError if it cannot be."""
@@ -197,7 +208,17 @@ class Index:
         return self._disk.create(self._folder / name, file_size(self._slots, self._entries))
 
     def begin_next(self) -> None:
-        """Have the next file ready before the newest one, nearly full, is full."""
+        """Have the next file ready before the newest one, nearly full, is full.
+
+        Called again and again: it also finds out that the disk has become full, or has room again.
+        """
+        if self._next is not None and self._next.done():
+            error = self._next.exception()
+            self.is_short = is_full(error)
+            if error is None:
+                self._room.made()
+            elif self._room.is_likely():
+                self._next = None
         newest = self._newest
         if self._next is None and newest and newest.count > self._entries * _MAKE_AHEAD:
             self._next = self._disk.begin(partial(self._make, self._new_name()))

@@ -166,12 +166,13 @@ class MessageStore:
 
     # Writing
 
-    def put(self, message: NewMessage, now_ms: int) -> Stored:
+    def put(self, message: NewMessage, now_ms: int, *, internal: bool = False) -> Stored:
         """Append, dispatch, announce.
 
-        TooLarge, Malformed, DiskFull, BeingDeleted or StoreFailed, and nothing happened.
+        TooLarge, Malformed, DiskFull, BeingDeleted or StoreFailed, and nothing happened. An
+        internal write may use room that is reserved: it ends what was acknowledged before.
         """
-        if self._flusher.failure is not None or self._retention.puts_stop:
+        if self._flusher.failure is not None or (self._retention.puts_stop and not internal):
             raise self._refusal()
         topic = message.topic
         prepared = self._writer.prepare(message)
@@ -181,10 +182,12 @@ class MessageStore:
         queued = message.sys_flag & TRANSACTION not in UNQUEUED
         queue_offset = queue.end if queued else 0
         try:
-            file = self._log.room_for(size)
+            file = self._log.room_for(size, internal=internal)
             at = file.written
             offset = file.base + at
             if self._index is not None:
+                if self._index.is_short and not internal:
+                    raise self._index.no_room()
                 self._index.put(topic, keys, offset, now_ms)
         except OSError as error:
             raise no_room(error) from error

@@ -2,7 +2,7 @@
 
     over 75 % of the disk   files past their time go at any hour, not only at `deleteWhen`
     over 85 %               the oldest go, past their time or not (`cleanFileForciblyEnable`)
-    over 90 %               and puts are refused until there is room
+    over 90 %               and messages of producers are refused until there is room
 
 The file in use is never deleted, nor one that may yet have to be synced, and a reader that holds a
 view of a deleted one keeps it. Of the log and the index files are forgotten at once; the queues,
@@ -97,12 +97,11 @@ class Retention:
         self._rounds_by_hand -= by_hand
         now_ms = self._clock.wall_ms()
         hour = datetime.fromtimestamp(now_ms / 1000).hour
-        verdict = judge(self._config, self._used_ratio(), hour, by_hand=by_hand)
+        folder, used_ratio = self._fullest()
+        verdict = judge(self._config, used_ratio, hour, by_hand=by_hand)
         if verdict.puts_stop != self.puts_stop:
-            log.warning(
-                "the disk is %s", "full: no more puts" if verdict.puts_stop else "free again"
-            )
             self.puts_stop = verdict.puts_stop
+            self._log_whether_full(folder, used_ratio)
         if self._doubt.holds():
             verdict = replace(verdict, expired_go=False)
         gone = self._drop_log_files(verdict, now_ms)
@@ -119,9 +118,25 @@ class Retention:
                 if number % QUEUES_A_TURN == 0:
                     await asyncio.sleep(0)
 
-    def _used_ratio(self) -> float:
+    def _fullest(self) -> tuple[Path, float]:
+        """The folder whose file system is used most, and how much."""
         folders = (self._files.commit_log, self._files.root)
-        return max(self._disk.used_ratio(folder) for folder in folders)
+        ratios = [(folder, self._disk.used_ratio(folder)) for folder in folders]
+        return max(ratios, key=lambda pair: pair[1])
+
+    def _log_whether_full(self, folder: Path, used_ratio: float) -> None:
+        state = f"{used_ratio:.1%} of the disk of {folder} is used"
+        if self.puts_stop:
+            log.error(
+                "messages of producers are refused: %s, more than %.0f %%, and %d bytes are free; "
+                "free space there, or lower fileReservedTime (now %d hours) or "
+                "diskMaxUsedSpaceRatio (now %d %%); cleanFileForciblyEnable is %s",
+                state, FULL_RATIO * 100, self._disk.capacity(folder)[1],
+                self._config.file_reserved_time, self._config.disk_max_used_space_ratio,
+                str(self._config.clean_file_forcibly_enable).lower(),
+            )  # fmt: skip
+        else:
+            log.warning("messages of producers are accepted again: %s", state)
 
     def _drop_log_files(self, verdict: Verdict, now_ms: int) -> int:
         kept_ms = self._config.file_reserved_time * _HOUR_MS

@@ -288,8 +288,9 @@ class ShadowDisk:
         return 1.0 if self.room == 0 else 0.0
 
     def capacity(self, folder: Path) -> tuple[int, int]:
-        """Files that may still be made, a byte each."""
-        return (self.room or 0, self.room or 0)
+        """Bytes that may still be allocated or written; very many without a limit."""
+        free = 1 << 50 if self.room is None else self.room
+        return (free, free)
 
     def lock(self, path: Path) -> ShadowLock:
         """One holder at a time."""
