@@ -15,6 +15,7 @@ from cometmq.seams import Disk
 from cometmq.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from cometmq.store.files import StoreFiles
 from cometmq.store.manifest import Manifest, read_manifest
+from cometmq.store.queue_table import Key
 from cometmq.store.recovery import (
     NEVER,
     Parts,
@@ -44,8 +45,7 @@ class Opening(msgspec.Struct, frozen=True):
         checkpoint = self._believed(read_checkpoint(disk, files.checkpoint))
         manifest = read_manifest(disk, files.manifest) if checkpoint.log_end >= 0 else None
         lost = parts.queues.load(manifest)
-        for topic, queue_id in lost:
-            log.warning("queue %d of %s lacks files: it is made again", queue_id, topic)
+        _report(lost)
         if manifest is None and self._lost_a_folder():
             log.warning("queues or index are gone: they are made again from the log")
             unclean, checkpoint = True, checkpoint.of_log_alone()
@@ -55,8 +55,17 @@ class Opening(msgspec.Struct, frozen=True):
             starts = starts_after_crash(parts.log, checkpoint, index_from)
         else:
             starts = Starts(safe_start(parts.log, NEVER), index=index_from)
-        starts = replace(starts, lost=lost)
+        starts = replace(starts, lost=frozenset(lost))
         self._vouch_for_less(checkpoint, starts)
+        recovered = recover(parts, starts)
+        suspects = parts.queues.suspects()
+        if not suspects:
+            return recovered
+        _report(suspects)
+        starts = replace(starts, lost=starts.lost | suspects.keys())
+        self._vouch_for_less(checkpoint, starts)
+        for key in suspects:
+            parts.queues.remove(key)
         return recover(parts, starts)
 
     def _leave_abort_file(self) -> None:
@@ -107,3 +116,8 @@ class Opening(msgspec.Struct, frozen=True):
             vouched = vouched.without_index()
         if vouched != checkpoint and starts.queues is not None:
             write_checkpoint(self.disk, self.files.checkpoint, vouched)
+
+
+def _report(lost: dict[Key, str]) -> None:
+    for (topic, queue_id), reason in lost.items():
+        log.error("%s: queue %d of %s is rebuilt from the log", reason, queue_id, topic)

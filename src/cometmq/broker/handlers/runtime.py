@@ -137,6 +137,7 @@ class RuntimeRoom:
             "remainHowManyDataToFlush": _readable(facts.unflushed_size()),
             "earliestMessageTimeStamp": str(facts.earliest_ms()),
             **({"commitLogDamaged": str(facts.store.damaged)} if facts.store.damaged else {}),
+            **({"consumeQueueRebuilds": str(facts.store.rebuilds)} if facts.store.rebuilds else {}),
         }
 
     def _differing(self) -> dict[str, str]:
