@@ -27,8 +27,9 @@ class Recovered(msgspec.Struct, frozen=True):
     redispatched: int
     last_stored_ms: int
     bad: tuple[BadBytes, ...]
-    rebuilt_queues: int = 0  # from the beginning: their units were missing or wrong
     durable: int = 0  # the log before this offset was on disk when the store was opened
+    vouched: int = 0  # and so were units and keys before this one
+    rebuilt_queues: int = 0  # from the beginning: their units were missing or wrong
 
 
 class Starts(msgspec.Struct, frozen=True):
@@ -91,9 +92,11 @@ def recover(parts: Parts, starts: Starts, moved: tuple[BadBytes, ...] = ()) -> R
     if durable is None:
         durable = end if starts.queues is None else commit_log.start
     _rewrite(commit_log, max(durable, first), end)
+    vouched = end if starts.queues is None else min(starts.queues, end)
     return Recovered(
-        end, requeueing.count, last_ms, tuple(bad), len(starts.lost), min(durable, end)
-    )
+        end, requeueing.count, last_ms, tuple(bad), min(durable, end),
+        vouched=commit_log.start if starts.lost else vouched, rebuilt_queues=len(starts.lost),
+    )  # fmt: skip
 
 
 def _with_bad_units(parts: Parts, starts: Starts, requeueing: Requeueing) -> frozenset[Key]:
