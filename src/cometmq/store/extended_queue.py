@@ -90,9 +90,11 @@ class ExtendedQueue(ConsumeQueue):
 
     # Starting, cutting, forgetting
 
-    def load(self, judge: Judge, listed: Bounds | None = None) -> None:
+    def load(
+        self, judge: Judge, bases: list[int] | None = None, listed: Bounds | None = None
+    ) -> None:
         """The extension goes on after the last unit that the queue has."""
-        super().load(judge, listed)
+        super().load(judge, bases, listed)
         self._extension.load(self._last_address())
 
     def cut_from(self, physical_offset: int) -> None:

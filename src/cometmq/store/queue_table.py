@@ -12,7 +12,6 @@ from cometmq.errors import BeingDeleted
 from cometmq.seams import Disk
 from cometmq.store.commit_log import name_of
 from cometmq.store.consume_queue import (
-    NO_RECORD,
     UNIT,
     UNIT_SIZE,
     ConsumeQueue,
@@ -24,6 +23,7 @@ from cometmq.store.found import Verdict
 from cometmq.store.kept_units import KeptUnits
 from cometmq.store.manifest import Bounds, Manifest, Span
 from cometmq.store.queue_extension import extension_of
+from cometmq.store.queue_files import QueueFiles, UnitsPast, units_past
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ class QueueTable:
         self._judge = judge
         self._log_start = log_start
         self._make = make
+        self._files = QueueFiles(folder, self._file_size, disk)
         self._queues: dict[Key, ConsumeQueue] = {}
         self._kept = KeptUnits()
         self._spans: dict[Key, Span] = {}  # of those that have files
@@ -51,6 +52,8 @@ class QueueTable:
         self.swept_to = 0  # all queues know that the log starts there
         self._leaving: set[str] = set()  # topics whose files are yet to be deleted
         self._deleted: dict[str, int] = {}  # records before it in the log are of a topic no more
+        self._ends: dict[Key, int] = {}  # of queues that are made again: where they ended
+        self._keeps_ends = False  # of all of them, though they may have records
         self.has_changed = True  # since `listed` was last asked for
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue:
@@ -76,14 +79,21 @@ class QueueTable:
         return queue
 
     def _open(self, topic: str, queue_id: int) -> ConsumeQueue:
-        queue = self._make(self._folder_of(topic, queue_id), self._file_size, self._disk)
+        queue = self._new((topic, queue_id))
         if topic in self._leaving:
             return queue  # what its files hold is deleted
-        queue.load(self._judge, self._bounds.get((topic, queue_id)))
+        bounds = self._bounds.get((topic, queue_id))
+        bases = self._files.run(
+            self._folder_of(topic, queue_id), self._spans.get((topic, queue_id))
+        )
+        queue.load(self._judge, bases, bounds)
         if queue.end > queue.first:
             queue.forget_before(self._log_start())
         self._queues[topic, queue_id] = queue
         return queue
+
+    def _new(self, key: Key) -> ConsumeQueue:
+        return self._make(self._folder_of(*key), self._file_size, self._disk)
 
     def _folder_of(self, topic: str, queue_id: int) -> Path:
         return self._folder / topic / str(queue_id)
@@ -108,6 +118,11 @@ class QueueTable:
             for name in self._disk.names(self._folder / topic):
                 if name.isdigit() and (topic, int(name)) not in seen:
                     yield topic, int(name)
+
+    @property
+    def set_aside(self) -> int:
+        """Files that were moved away since the store was opened."""
+        return self._files.set_aside
 
     # Writing
 
@@ -161,16 +176,17 @@ class QueueTable:
     def load(self, manifest: Manifest | None) -> dict[Key, str]:
         """Compare the files with those that were there; the queues to make again, and why.
 
-        What is left of such a queue is removed. So are files of deleted topics that are not in the
-        list. Without a manifest nothing is known, and what is there is taken for all.
+        Such a queue is to be made again, after `clear`. Files of deleted topics that are not in the
+        list are removed. Without a manifest what is there is taken for all, unless a file is
+        missing between others or has another size.
         """
         self.swept_to = self._log_start()
         if manifest is None:
-            for topic, queue_id in self.known():
-                bases = file_bases(self._disk, self._folder_of(topic, queue_id))
-                if bases:
-                    self._spans[topic, queue_id] = bases[0], bases[-1]
-            return {}
+            return {
+                key: f"{self._folder_of(*key)} lacks a file, or has one of another size"
+                for key in list(self.known())
+                if not self._is_in_one_piece(key)
+            }
         self._spans = {
             (topic, queue_id): span
             for topic, of_topic in manifest.queues.items()
@@ -184,37 +200,10 @@ class QueueTable:
         self._deleted = dict(manifest.deleted)
         faults = {key: self._fault(key, span) for key, span in self._spans.items()}
         lost = {key: fault for key, fault in faults.items() if fault is not None}
-        for key in lost:
-            self.remove(key)
         for topic in self._deleted.keys() - manifest.queues.keys():
             self._delete_left(topic)
         self.has_changed = bool(lost)
         return lost
-
-    def remove(self, key: Key) -> None:
-        """Have no files of a queue, and forget it: it is to be made again."""
-        self._remove_files(self._folder_of(*key))
-        self._spans.pop(key, None)
-        queue = self._queues.pop(key, None)
-        if queue is not None:
-            self._kept.forget(queue)
-        self.has_changed = True
-
-    def restore_end(self, key: Key) -> None:
-        """A queue that was made again ends where it did: its last records may be damaged, or gone.
-
-        Else the next message would get the queue offset of another one.
-        """
-        bounds, queue = self._bounds.get(key), self.get(*key)
-        if bounds is None or bounds.end <= queue.end:
-            return
-        last = queue.unit(queue.end - 1)
-        if last is None or queue.is_empty:
-            queue.start_at(bounds.end)
-            return
-        place = last[0] if last[1] == NO_RECORD else last[0] + last[1]
-        while queue.end < bounds.end:
-            queue.append(place, NO_RECORD, 0)
 
     def suspects(self) -> dict[Key, str]:
         """After recovery: queues that were not in the manifest and whose last units are wrong."""
@@ -245,7 +234,7 @@ class QueueTable:
         bounds = self._bounds.get(key)
         if bounds is None or bounds.first == bounds.end:
             return None
-        queue = self._make(self._folder_of(*key), self._file_size, self._disk)
+        queue = self._new(key)
         is_same_log = bounds.log_start == self._log_start()
         for queue_offset in {bounds.first, bounds.end - 1}:
             unit = queue.unit_on_disk(queue_offset) or (0, 0, 0)
@@ -253,6 +242,51 @@ class QueueTable:
             if verdict.is_wrong or (verdict is Verdict.GONE and is_same_log):
                 return f"{queue.path_of(queue_offset)} does not match the log"
         return None
+
+    def clear(self, lost: Collection[Key]) -> None:
+        """Remove what is left of these queues: they are made again from the log."""
+        for key in lost:
+            queue = self._queues.pop(key, None) or self._new(key)
+            self._kept.forget(queue)
+            end = self._files.clear(self._folder_of(*key), queue, self._spans.pop(key, None))
+            if key in self._bounds:
+                end = self._bounds[key].end
+            self._ends[key] = max(end, self._ends.get(key, 0))
+            self.has_changed = True
+
+    def units_past(self, log_end: int) -> dict[Key, UnitsPast]:
+        """Queues whose last units point past the end of the log."""
+        found = {
+            key: units_past(self._new(key), last, log_end) for key, (_, last) in self._spans.items()
+        }
+        return {key: past for key, past in found.items() if past is not None}
+
+    def keep_ends(self, log_end: int) -> None:
+        """Have queues go on after the units whose records the log lost: see `restore_ends`."""
+        self._keeps_ends = True
+        for key, past in self.units_past(log_end).items():
+            self._ends[key] = max(past.end, self._ends.get(key, 0))
+
+    def restore_ends(self, log_end: int) -> None:
+        """After the log was dispatched again: no queue offset is assigned twice.
+
+        Queues that were made again and have no record in the log, or whose last records are
+        damaged, go on where they ended.
+        """
+        for key, end in self._ends.items():
+            queue = self.get(*key)
+            if self._keeps_ends or (key in self._bounds and not queue.is_empty):
+                queue.continue_at(end, max(log_end - 1, 0))
+            elif queue.is_empty:
+                queue.continue_at(end, max(self._log_start() - 1, 0))
+        self._ends.clear()
+
+    def _is_in_one_piece(self, key: Key) -> bool:
+        folder = self._folder_of(*key)
+        bases = file_bases(self._disk, folder)
+        if bases:
+            self._spans[key] = bases[0], bases[-1]
+        return self._files.whole_run(folder, bases) == bases
 
     def _note(self, key: Key, queue: ConsumeQueue) -> None:
         span = queue.span
@@ -358,10 +392,6 @@ class QueueTable:
     def deleted(self) -> Mapping[str, int]:
         """Names of topics that were deleted, and where the log ended then."""
         return self._deleted
-
-    def _remove_files(self, folder: Path) -> None:
-        for path in self._files_in(folder):
-            self._disk.delete(path)
 
 
 def write_in_order(disk: Disk, batch: list[list[Write]]) -> None:

@@ -1,6 +1,7 @@
 """What is done when a store is opened: find where the log ends, and make again what is missing."""
 
 import logging
+from pathlib import Path
 
 import msgspec
 
@@ -28,6 +29,7 @@ class Recovered(msgspec.Struct, frozen=True):
     last_stored_ms: int
     bad: tuple[BadBytes, ...]
     durable: int = 0  # the log before this offset was on disk when the store was opened
+    stale: tuple[Path, ...] = ()  # files of units whose records left the log
     vouched: int = 0  # and so were units and keys before this one
     rebuilt_queues: int = 0  # from the beginning: their units were missing or wrong
 
@@ -74,20 +76,18 @@ def recover(parts: Parts, starts: Starts, moved: tuple[BadBytes, ...] = ()) -> R
     odd = _with_bad_units(parts, starts, requeueing)
     if odd:
         requeueing.undo()
-        for key in odd:
-            parts.queues.remove(key)
+        parts.queues.clear(odd)
         return recover(parts, msgspec.structs.replace(starts, lost=starts.lost | odd), moved)
     if not moved and (moved := settle(commit_log, parts.queues, requeueing.disputes)):
         requeueing.undo()
         _forget_keys(parts, starts, min(item.offset for item in moved))
         return recover(parts, starts, moved)
-    for key in starts.lost:
-        parts.queues.restore_end(key)
     bad += [BadBytes(at, size, "its place is not its") for at, size in requeueing.refused]
     bad += moved
     commit_log.cut(end)
     commit_log.trusted_from = starts.log if starts.queues is None else starts.queues
     _cut_index(parts, end)
+    parts.queues.restore_ends(end)
     durable = starts.unsynced
     if durable is None:
         durable = end if starts.queues is None else commit_log.start
@@ -95,7 +95,8 @@ def recover(parts: Parts, starts: Starts, moved: tuple[BadBytes, ...] = ()) -> R
     vouched = end if starts.queues is None else min(starts.queues, end)
     return Recovered(
         end, requeueing.count, last_ms, tuple(bad), min(durable, end),
-        vouched=commit_log.start if starts.lost else vouched, rebuilt_queues=len(starts.lost),
+        tuple(requeueing.stale_files()), commit_log.start if starts.lost else vouched,
+        len(starts.lost),
     )  # fmt: skip
 
 
