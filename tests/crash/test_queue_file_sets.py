@@ -79,7 +79,7 @@ Change = Callable[[ShadowDisk, Random], str]
 
 def files_of(disk: ShadowDisk) -> list[Path]:
     folders = [FOLDER / topic / str(queue_id) for topic, queue_id in QUEUES]
-    return [folder / name for folder in folders for name in disk.names(folder)]
+    return [folder / name for folder in folders for name in disk.names(folder) if name.isdigit()]
 
 
 def any_file(disk: ShadowDisk, chance: Random) -> Path:
@@ -206,7 +206,8 @@ def extra(disk: ShadowDisk, chance: Random) -> str:
     path = any_file(disk, chance)
     base = int(path.name)
     names = (
-        f"{base + FILE_SIZE * chance.randint(1, 30):020}", f"{base + chance.randrange(FILE_SIZE):020}",
+        f"{base + FILE_SIZE * chance.randint(1, 30):020}",
+        f"{base + chance.randrange(FILE_SIZE):020}",
         "note.txt", f"{base}.tmp", f"{2**62 // FILE_SIZE * FILE_SIZE:020}",
     )  # fmt: skip
     other = path.with_name(chance.choice(names))
