@@ -9,19 +9,20 @@ import pytest
 
 from cometmq.disk import RealDisk
 from cometmq.store.consume_queue import BLANK_UNIT, NO_RECORD, UNIT, ConsumeQueue
+from cometmq.store.found import Verdict
 
 PER_FILE = 10
 
 
-def always(queue_offset, physical, size, code):
-    return size > 0
+def always(key, queue_offset, physical, size):
+    return Verdict.GOOD if size > 0 else Verdict.STRAY
 
 
 @pytest.fixture
 def opened(tmp_path):
-    def open_queue(is_valid=always, disk=None):
+    def open_queue(judge=always, disk=None):
         queue = ConsumeQueue(tmp_path / "0", PER_FILE * 20, disk or RealDisk())
-        queue.load(is_valid)
+        queue.load(judge)
         return queue
 
     return open_queue
@@ -165,12 +166,12 @@ def test_stale_units_at_the_end_are_cut_for_good(opened, good):
     flush(queue)
     seen = []
 
-    def is_valid(queue_offset, physical, size, code):
-        assert (physical, size, code) == unit(queue_offset)
+    def judge(key, queue_offset, physical, size):
+        assert (physical, size) == unit(queue_offset)[:2]
         seen.append(queue_offset)
-        return queue_offset < good
+        return Verdict.GOOD if queue_offset < good else Verdict.STRAY
 
-    assert opened(is_valid).end == good
+    assert opened(judge).end == good
     assert seen == list(range(24, max(good - 2, -1), -1))
     assert all_units(opened()) == [unit(i) for i in range(good)], "zeros stand there now"
 

@@ -10,6 +10,7 @@ import pytest
 
 from cometmq.store.consume_queue import UNIT, ConsumeQueue
 from cometmq.store.extended_queue import ExtendedCode, ExtendedQueue
+from cometmq.store.found import Verdict
 from cometmq.store.queue_extension import is_address
 from cometmq.store.queue_table import write_in_order
 from cometmq.testing.shadow_disk import ShadowDisk
@@ -20,9 +21,9 @@ FILE_SIZE, EXTENSION_SIZE = 20 * 10, 256
 BITS = bytes(range(14))
 
 
-def open_queue(disk, is_valid=lambda *unit: True):
+def open_queue(disk, judge=lambda *unit: Verdict.GOOD):
     queue = ExtendedQueue(FOLDER, FILE_SIZE, disk, EXTENSION_SIZE)
-    queue.load(is_valid)
+    queue.load(judge)
     return queue
 
 

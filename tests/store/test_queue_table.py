@@ -7,6 +7,7 @@ import pytest
 
 from cometmq.disk import RealDisk
 from cometmq.errors import BeingDeleted
+from cometmq.store.found import Verdict
 from cometmq.store.queue_table import QueueTable
 
 
@@ -22,8 +23,8 @@ class CountingDisk(RealDisk):
 
 @pytest.fixture
 def opened(tmp_path):
-    def open_table(is_valid=lambda *_: True, disk=None, file_size=200):
-        return QueueTable(tmp_path / "consumequeue", file_size, disk or RealDisk(), is_valid)
+    def open_table(judge=lambda *_: Verdict.GOOD, disk=None, file_size=200):
+        return QueueTable(tmp_path / "consumequeue", file_size, disk or RealDisk(), judge)
 
     return open_table
 

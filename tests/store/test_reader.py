@@ -18,6 +18,7 @@ from cometmq.store.consume_queue import NO_RECORD, ConsumeQueue
 from cometmq.store.found import GetStatus
 from cometmq.store.new_message import NewMessage, RecordWriter
 from cometmq.store.reader import Reader, ReadLimits
+from cometmq.store.vetting import Vetting
 from searches import examples
 from store.rig import bodies, message, open_store, read_all
 
@@ -29,8 +30,12 @@ class Rig:
 
     def __init__(self, folder, file_size=1 << 20, **limits):
         self.log = CommitLog(folder / "log", file_size, RealDisk())
-        self.queue = ConsumeQueue(folder / "queue", 6000, RealDisk())
-        self.reader = Reader(self.log, ReadLimits(**({"memory": MEMORY} | limits)))
+        self.queue = ConsumeQueue(folder / "T" / "0", 6000, RealDisk())
+        limits = ReadLimits(**({"memory": MEMORY} | limits))
+        self.rebuilt = []
+        self.reader = Reader(
+            self.log, limits, Vetting(self.log), lambda _, offset: self.rebuilt.append(offset)
+        )
         self._writer = RecordWriter(Host("127.0.0.1", 1), 4 << 20)
 
     def put(self, body=b"", tag="", queued=True, **properties):
@@ -164,11 +169,11 @@ def test_a_unit_that_cannot_be_read(rig, tmp_path):
     for _ in range(5):
         rig.put()
     rig.queue._kept = 5  # as if it had been flushed, to a file that somebody then cut
-    (tmp_path / "queue").mkdir()
-    (tmp_path / "queue" / f"{0:020}").write_bytes(b"")
+    (tmp_path / "T" / "0").mkdir(parents=True)
+    (tmp_path / "T" / "0" / f"{0:020}").write_bytes(b"")
     found = rig.get(2)
-    assert found.status is GetStatus.OFFSET_FOUND_NULL
-    assert found.next_offset > 2 and found.count == 0
+    assert found.status is GetStatus.REBUILDING and rig.rebuilt == [2]
+    assert found.next_offset == 2 and found.count == 0
 
 
 # Limits

@@ -5,7 +5,7 @@ What is to hold is in docs/disk.md, section 1.
 
 import asyncio
 
-from cometmq.store import vetting
+from cometmq.store import unit_check, vetting
 from store.rig import NOON_MS, message, open_store, read_all
 
 
@@ -39,18 +39,19 @@ def test_a_damaged_body_is_passed_over_told_once_and_costs_no_other(tmp_path, ca
 
 def test_each_record_is_verified_once_and_what_was_just_written_never(tmp_path, monkeypatch):
     verified = []
-    is_good = vetting.is_good
+    record_at = unit_check.record_at
 
-    def counted(file, at, size):
+    def counted(file, at):
         verified.append(file.base + at)
-        return is_good(file, at, size)
+        return record_at(file, at)
 
-    monkeypatch.setattr(vetting, "is_good", counted)
+    monkeypatch.setattr(unit_check, "record_at", counted)
 
     async def story():
         places = await filled(tmp_path)
         assert verified == []
         async with open_store(tmp_path) as store:
+            verified.clear()  # the first and the last unit of each queue were
             new = [store.put(message(b"new"), NOON_MS) for _ in range(5)]
             for _ in range(3):
                 assert len(read_all(store)) == 65
@@ -61,16 +62,16 @@ def test_each_record_is_verified_once_and_what_was_just_written_never(tmp_path, 
 
 
 def test_what_is_remembered_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(vetting, "_FILES_MAX", 1)
+    monkeypatch.setattr(vetting, "_CHUNK", 16)
+    monkeypatch.setattr(vetting, "_CHUNKS_MAX", 1)
 
     async def story():
         async with open_store(tmp_path) as store:
             for i in range(60):
                 store.put(message(b"%d" % i * 100), NOON_MS)
         async with open_store(tmp_path) as store:
-            assert len(store._log.files) > 2
             for _ in range(2):
                 assert len(read_all(store)) == 60
-                assert len(store._reader._vetting._good) == 1
+                assert len(store._vetting._good) == 1
 
     asyncio.run(story())

@@ -4,7 +4,7 @@ Clocks step back, so the times of a queue are only nearly sorted and the answer 
 in the original; as there, it is the message *nearest* to the time, the earlier one of two.
 """
 
-from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.consume_queue import UNIT, ConsumeQueue
 from cometmq.store.reader import Reader
 
 
@@ -33,6 +33,6 @@ def earliest_ms(reader: Reader, queue: ConsumeQueue) -> int:
 
 def _stored_ms(reader: Reader, queue: ConsumeQueue, queue_offset: int) -> int:
     """Of a message; -1, the oldest of all, if its record is gone or damaged."""
-    unit = queue.unit(queue_offset)
-    record = reader.record_or_none(unit[0]) if unit is not None else None
+    units = reader.units(queue, queue_offset, 1)
+    record = reader.record_or_none(UNIT.unpack(units)[0]) if units else None
     return record.stored_ms if record is not None else -1

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from cometmq.seams import Disk
 from cometmq.store.commit_log import NAME_DIGITS, name_of, sync_names
-from cometmq.store.manifest import Span
+from cometmq.store.found import Verdict
+from cometmq.store.manifest import Bounds, Span
 
 UNIT = struct.Struct(">qiq")
 UNIT_SIZE = 20
@@ -28,8 +29,11 @@ NO_RECORD = 2**31 - 1  # as a size: there is none, or it is damaged
 BLANK_UNIT = UNIT.pack(0, NO_RECORD, 0)
 _KEPT_UNITS = 1024  # flushed units that stay in memory for readers near the end
 _READ_UNITS = 256  # at least, of one read from a file
+_SCAN_SIZE = 256 << 10
 _pack = UNIT.pack
 
+# What the log says of a unit: of topic and queue id, queue offset, physical offset, size.
+Judge = Callable[[tuple[str, int], int, int, int], Verdict]
 Write = tuple[Path, int, bytes, int]  # path, offset, data, size of the file: Disk.write_at
 
 
@@ -38,7 +42,7 @@ class ConsumeQueue:
 
     __slots__ = (
         "_disk", "_file_size", "_folder", "_kept", "_read", "_read_at", "_units", "_written",
-        "end", "first",
+        "end", "first", "is_suspect", "trusted_from",
     )  # fmt: skip
 
     def __init__(self, folder: Path, file_size: int, disk: Disk) -> None:
@@ -52,6 +56,13 @@ class ConsumeQueue:
         self._read = b""  # units that were last read from a file
         self.first = 0
         self.end = 0
+        self.is_suspect = False  # its last units are damaged: it may end later than it seems to
+        self.trusted_from = 0  # units before it were written before this process loaded them
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Topic and queue id."""
+        return self._folder.parent.name, int(self._folder.name)
 
     # Writing
 
@@ -112,6 +123,26 @@ class ConsumeQueue:
             self._kept += surplus
 
     @property
+    def in_files_to(self) -> int:
+        """Units before this queue offset are read from the files."""
+        return self._kept
+
+    def rewrite(self, queue_offset: int, units: bytes) -> list[Write]:
+        """What must be written to replace units in the files; `rewritten` says that it was."""
+        assert queue_offset + len(units) // UNIT_SIZE <= self._kept, "only units in files"
+        at, data = queue_offset * UNIT_SIZE, memoryview(units)
+        return writes_of(self._folder, self._file_size, at, data)
+
+    def rewritten(self) -> None:
+        """Units in the files changed."""
+        self._read = b""
+
+    def path_of(self, queue_offset: int) -> Path:
+        """The file of a unit."""
+        at = queue_offset * UNIT_SIZE
+        return self._folder / name_of(at - at % self._file_size)
+
+    @property
     def kept_size(self) -> int:
         """Bytes of units that are in memory and in the files."""
         return (self._written - self._kept) * UNIT_SIZE
@@ -146,12 +177,20 @@ class ConsumeQueue:
             base = at - at % self._file_size
             size = min(max(count, _READ_UNITS), self._kept - queue_offset) * UNIT_SIZE
             size = min(size, base + self._file_size - at)
-            self._read = self._disk.read_at(self._folder / name_of(base), at - base, size)
+            self._read = self._read_from(base, at - base, size)
             self._read_at = queue_offset
         found = self._read[ahead : ahead + count * UNIT_SIZE]
         if ahead + len(found) == len(self._read):
             self._read = b""  # nobody reads on from here: with many queues it would add up
         return found
+
+    def _read_from(self, base: int, at: int, size: int) -> bytes:
+        """Whole units of a file; fewer, or none, if the file is too short or missing."""
+        try:
+            found = self._disk.read_at(self._folder / name_of(base), at, size)
+        except FileNotFoundError:
+            return b""
+        return found[: len(found) // UNIT_SIZE * UNIT_SIZE]
 
     def unit(self, queue_offset: int) -> tuple[int, int, int] | None:
         """Physical offset, record size and tag code of one message."""
@@ -161,30 +200,52 @@ class ConsumeQueue:
     # Starting, cutting, forgetting
 
     def load(
-        self, is_valid: Callable[[int, int, int, int], bool], bases: list[int] | None = None
+        self, judge: Judge, bases: list[int] | None = None, listed: Bounds | None = None
     ) -> None:
-        """Find where the queue ends. `is_valid(queue_offset, *unit)` looks at the record.
+        """Find where the queue ends: not before its `listed` end, which was so once.
 
-        `bases` are its files, without a gap; by default the newest ones that have none.
+        `bases` are its files, without a gap; by default the newest ones that have none. Units at
+        the end that point to no place of the log are cut off: the log lost its end.
         """
         if bases is None:
             bases = joined(file_bases(self._disk, self._folder), self._file_size)
         if not bases:
             return
-        self.first = bases[0] // UNIT_SIZE
-        self.end = self._kept = self._written = self.find_end(bases[-1])
+        self.first, end_min = bases[0] // UNIT_SIZE, 0
+        if listed is not None:
+            self.first, end_min = max(self.first, listed.first), listed.end
+        self.end = self._kept = self._written = self.find_end(bases[-1], end_min)
         stale_end = self.end
-        while self.end > self.first:
-            unit = self.unit_on_disk(self.end - 1)
-            if unit is not None and is_valid(self.end - 1, *unit):
+        while self.end > max(self.first, end_min):
+            unit = self.unit_on_disk(self.end - 1) or (0, 0, 0)
+            verdict = judge(self.key, self.end - 1, *unit[:2])
+            if verdict is not Verdict.STRAY:
+                self.is_suspect = verdict is Verdict.WRONG
                 break
             self.end -= 1
         if self.end < stale_end:
             self.cut(self.end, stale_end)
+        elif listed is None and self._has_units_after_end():
+            self.is_suspect = True
+        self.trusted_from = self.end
 
-    def find_end(self, base: int) -> int:
+    def _has_units_after_end(self) -> bool:
+        """In the last file, after zeros."""
+        at = self.end * UNIT_SIZE
+        while at % self._file_size:
+            base = at - at % self._file_size
+            found = self._read_from(base, at - base, min(_SCAN_SIZE, base + self._file_size - at))
+            if any(found):
+                return True
+            if not found:
+                break
+            at += len(found)
+        return False
+
+    def find_end(self, base: int, end_min: int = 0) -> int:
         """By bisection in the last file: its used units are not zero, the others are."""
         low, high = base // UNIT_SIZE, (base + self._file_size) // UNIT_SIZE
+        low = min(max(low, end_min), high)
         while low < high:
             middle = (low + high) // 2
             unit = self.unit_on_disk(middle)
@@ -244,19 +305,37 @@ class ConsumeQueue:
             del self._units[(end - self._kept) * UNIT_SIZE :]
         self._written = min(self._written, end)
         self.first = min(self.first, end)
+        self.trusted_from = min(self.trusted_from, end)
         self.end = end
+        self.is_suspect = self.is_suspect and self._has_units_after_end()
 
     def forget_before(self, log_start: int) -> None:
-        """Move `first` to the first unit whose record is kept."""
-        low, high = self.first, self.end
+        """Move `first` to the first unit whose record is kept, or not past it.
+
+        A damaged unit may say that its record is gone. Then the units before it tell otherwise.
+        """
+        per_file = self._file_size // UNIT_SIZE
+        start, end = self.first, min(self.first - self.first % per_file + per_file, self.end)
+        while end < self.end and self._is_gone(end - 1, log_start):  # all of a file
+            start, end = end, min(end + per_file, self.end)
+        low = self._first_from(start, end, log_start)
+        while low - 1 > start and not self._is_gone(low - 2, log_start):
+            low = self._first_from(start, low - 1, log_start)
+        self.first = low
+
+    def _first_from(self, low: int, high: int, log_start: int) -> int:
         while low < high:  # physical offsets grow along a queue
             middle = (low + high) // 2
-            unit = self.unit(middle)
-            if unit is None or unit[0] < log_start:
+            if self._is_gone(middle, log_start):
                 low = middle + 1
             else:
                 high = middle
-        self.first = low
+        return low
+
+    def _is_gone(self, queue_offset: int, log_start: int) -> bool:
+        """A unit of zeros or garbage says nothing."""
+        unit = self.unit(queue_offset)
+        return unit is not None and unit[1] > 0 and 0 <= unit[0] < log_start
 
     @property
     def span(self) -> Span | None:

@@ -11,7 +11,7 @@ from cometmq.store.consume_queue import NO_RECORD, ConsumeQueue
 from cometmq.store.disputes import Dispute
 from cometmq.store.held_keys import HeldKeys
 from cometmq.store.index import Index
-from cometmq.store.queue_table import QueueTable
+from cometmq.store.queue_table import Key, QueueTable
 from cometmq.store.room import is_full
 
 log = logging.getLogger(__name__)
@@ -49,13 +49,15 @@ class Requeueing:
     def __init__(self, queues: QueueTable, start: int) -> None:
         self._queues = queues
         self._start = start
-        self._begun: dict[tuple[str, int], ConsumeQueue] = {}
+        self._begun: dict[Key, ConsumeQueue] = {}
         self._waiting: dict[ConsumeQueue, _Unit] = {}
         self._started: list[tuple[ConsumeQueue, int]] = []  # where it ended before
         self._held = 0
         self.count = 0
         self.refused: list[tuple[int, int]] = []  # physical offset and size
         self.disputes: list[Dispute] = []
+        self.odd: set[Key] = set()  # queues whose units before `start` do not fit what follows
+        self.passed: dict[Key, int] = {}  # last queue offset of records whose units must be there
 
     def put(
         self, topic: str, queue_id: int, queue_offset: int, physical_offset: int, size: int,
@@ -85,10 +87,14 @@ class Requeueing:
         queue = self._begun[topic, queue_id] = self._queues.get(topic, queue_id)
         queue.sync_names()
         queue.cut_from(self._start)
+        if queue.is_suspect:
+            self.odd.add(queue.key)
         return queue
 
     def _put_odd(self, unit: _Unit) -> None:
         queue = unit.queue
+        if unit.queue_offset != queue.end:
+            self.odd.add(queue.key)
         waiting = self._waiting.pop(queue, None)
         if waiting is not None:
             self._append(waiting, is_sure=unit.queue_offset > waiting.queue_offset)

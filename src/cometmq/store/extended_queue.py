@@ -11,8 +11,9 @@ from pathlib import Path
 
 from cometmq.seams import Disk
 from cometmq.store.config import StoreConfig
-from cometmq.store.consume_queue import UNIT, ConsumeQueue, Write
+from cometmq.store.consume_queue import UNIT, ConsumeQueue, Judge, Write
 from cometmq.store.files import StoreFiles
+from cometmq.store.manifest import Bounds
 from cometmq.store.queue_extension import QueueExtension, extension_of, is_address
 
 
@@ -90,10 +91,10 @@ class ExtendedQueue(ConsumeQueue):
     # Starting, cutting, forgetting
 
     def load(
-        self, is_valid: Callable[[int, int, int, int], bool], bases: list[int] | None = None
+        self, judge: Judge, bases: list[int] | None = None, listed: Bounds | None = None
     ) -> None:
         """The extension goes on after the last unit that the queue has."""
-        super().load(is_valid, bases)
+        super().load(judge, bases, listed)
         self._extension.load(self._last_address())
 
     def cut_from(self, physical_offset: int) -> None:

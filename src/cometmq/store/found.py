@@ -21,6 +21,9 @@ class GetStatus(Enum):
     # one that is not there is NO_MESSAGE_IN_QUEUE. It stands here as one of the original's words.
     NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
     NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+    # Ours alone: the units are damaged and are being rebuilt from the log; read again from the
+    # same offset. The store announces the queue when they are rebuilt.
+    REBUILDING = "REBUILDING"
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +63,21 @@ class StoredMessages(msgspec.Struct, frozen=True):
 
     def __iter__(self) -> Iterator[Stored]:
         return map(self.__getitem__, range(len(self)))
+
+
+class Verdict(Enum):
+    """What is known of a unit."""
+
+    GOOD = "the record says that it belongs there"
+    GONE = "the record left the log"
+    DAMAGED = "the unit is right, or says that there is no record; the record is damaged"
+    WRONG = "the unit is not of this place of the queue, or nothing shows that it is"
+    STRAY = "it points to no place of the log"
+
+    @property
+    def is_wrong(self) -> bool:
+        """The unit is to be rebuilt."""
+        return self is Verdict.WRONG or self is Verdict.STRAY
 
 
 class Unit(NamedTuple):

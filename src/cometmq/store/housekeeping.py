@@ -15,17 +15,19 @@ from cometmq.seams import Clock, Disk, Region
 from cometmq.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import StoreConfig
-from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.consume_queue import ConsumeQueue, Write
 from cometmq.store.files import StoreFiles
 from cometmq.store.flusher import Flusher, sync_all
 from cometmq.store.index import Index
 from cometmq.store.manifest import write_manifest
 from cometmq.store.queue_table import Key, QueueTable, write_in_order
 from cometmq.store.retention import Retention
+from cometmq.store.unit_rebuild import UnitRebuild
 
 log = logging.getLogger(__name__)
 
 PAGE_SIZE = 4096
+_BOUNDS_EVERY_MS = 60_000
 _QUEUES_AT_ONCE = 256  # that are written: what they hold is gathered on the loop
 
 
@@ -54,6 +56,7 @@ class Housekeeping:
         self.vouched_end = -1  # log, units and keys before this offset are on disk
         self.failure: OSError | None = None  # of the last flush
         self._written_end = -1  # of the last checkpoint that was written here
+        self._bounds_noted_ms: int | None = None
         self._index_names: list[str] | None = None  # of the files that the manifest lists
         self.last_stored_ms = 0  # of the newest record in the log
 
@@ -64,6 +67,15 @@ class Housekeeping:
         every(lambda: self._config.flush_interval_consume_queue, self._flush_rest, "timed flush")
         start(self._clean(), "first cleaning")
         every(lambda: self._config.clean_resource_interval, self._clean, "cleaning")
+
+    def start_rebuild(self, rebuild: UnitRebuild) -> None:
+        """Rebuild damaged units in the background; files are deleted at other times only."""
+        work = rebuild.serve(self._write_units, self._clock.sleep_ms)
+        self._background.start(work, "rebuild of damaged units")
+
+    async def _write_units(self, writes: list[Write]) -> None:
+        async with self._one_at_a_time:
+            await self._begin(partial(self._disk.write_all, writes))
 
     def use(self, config: StoreConfig) -> None:
         """Other intervals, from the next turn of each timer on."""
@@ -78,6 +90,7 @@ class Housekeeping:
         """Stop the timers and flush everything; False if the disk would not have it."""
         await self.abandon()
         try:
+            self._bounds_noted_ms = None
             await self.flush()
         except (StoreFailed, OSError) as error:
             log.error("the store could not be closed cleanly: %s", error)
@@ -98,6 +111,7 @@ class Housekeeping:
         await self._delete_doomed()
         await self._delete_leaving()
         checkpoint = self._checkpoint()
+        self._note_bounds()
         queues = self._queues.with_unwritten()
         if self._index is not None:
             # They are told once: those of a flush that fails are synced by the next.
@@ -120,6 +134,13 @@ class Housekeeping:
         await self._list_files()
         await self._begin(partial(write_checkpoint, self._disk, self._files.checkpoint, checkpoint))
         self.vouched_end = self._written_end = checkpoint.log_end
+
+    def _note_bounds(self) -> None:
+        """Where queues end goes with the checkpoint, but is listed once in a while: it is long."""
+        now_ms, noted_ms = self._clock.monotonic_ms(), self._bounds_noted_ms
+        if noted_ms is None or now_ms - noted_ms >= _BOUNDS_EVERY_MS:
+            self._bounds_noted_ms = now_ms
+            self._queues.note_bounds()
 
     async def _write_queues(self, queues: list[tuple[Key, ConsumeQueue]]) -> None:
         batch = self._queues.unwritten(queues)

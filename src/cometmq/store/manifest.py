@@ -13,6 +13,18 @@ import msgspec
 
 from cometmq.seams import Disk
 
+
+class Bounds(msgspec.Struct, frozen=True, array_like=True):
+    """Of a queue at a checkpoint, and where the log began then.
+
+    `end` is a lower bound ever after; `first` is right as long as the log begins there.
+    """
+
+    log_start: int
+    first: int
+    end: int
+
+
 # Of a queue: the offsets at which its first and its last file begin.
 Span = tuple[int, int]
 
@@ -23,6 +35,7 @@ class Manifest(msgspec.Struct, frozen=True):
     queues: dict[str, dict[int, Span]]
     index: list[str]
     deleted: dict[str, int] = {}  # topics, and where the log ended then: what is before is gone
+    bounds: dict[str, dict[int, Bounds]] = {}  # by topic and queue id
 
 
 def read_manifest(disk: Disk, path: Path) -> Manifest | None:

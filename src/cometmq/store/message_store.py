@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 from cometmq.errors import BadState, BeingDeleted, DiskFull, Malformed, StoreFailed, TooLarge
@@ -35,6 +36,9 @@ from cometmq.store.reader import Reader, ReadLimits, RecordFilter, TagFilter
 from cometmq.store.recovery import Parts, Recovered
 from cometmq.store.retention import FULL_RATIO, Retention
 from cometmq.store.room import is_full, no_room
+from cometmq.store.unit_check import judge
+from cometmq.store.unit_rebuild import UnitRebuild
+from cometmq.store.vetting import Vetting
 
 log = logging.getLogger(__name__)
 
@@ -68,15 +72,19 @@ class MessageStore:
         )
         self._writer = RecordWriter(host, config.max_message_size)
         self._queues = QueueTable(
-            self._files.queues, config.mapped_file_size_consume_queue, disk, self._is_unit_of,
-            lambda: self._log.start, queue_maker(config, self._files, disk),
+            self._files.queues, config.mapped_file_size_consume_queue, disk,
+            partial(judge, self._log), lambda: self._log.start,
+            queue_maker(config, self._files, disk),
         )  # fmt: skip
         self._index: Index | None = None
         if config.message_index_enable:
             slots, entries = config.max_hash_slot_num, config.max_index_num
             self._index = Index(self._files.index, slots, entries, disk, clock, self._has_key)
         self._batches = Batches(self._log, self._writer, self._queues, self._index, announce, coder)
-        self._reader = Reader(self._log, _read_limits(config))
+        self._vetting = Vetting(self._log)
+        self._rebuild = UnitRebuild(self._log, self._queues, self._vetting, coder, announce)
+        limits = _read_limits(config)
+        self._reader = Reader(self._log, limits, self._vetting, self._rebuild.ask_for)
         self._flusher: Flusher
         self._retention: Retention
         self._housekeeping: Housekeeping
@@ -109,6 +117,7 @@ class MessageStore:
             self._lock.release()
             raise
         self._housekeeping.start()
+        self._housekeeping.start_rebuild(self._rebuild)
         return self
 
     async def _flush_as_room_is(self) -> None:
@@ -151,20 +160,6 @@ class MessageStore:
         self._writer.limit_bodies(config.max_message_size)
         self._retention.use(config)
         self._housekeeping.use(config)
-
-    def _is_unit_of(
-        self, topic: str, queue_id: int, queue_offset: int, physical_offset: int, size: int
-    ) -> bool:
-        """Does the record there say that it belongs there? One that left the log says nothing."""
-        if physical_offset < max(self._log.start, self._log.trusted_from):
-            return size > 0  # vouched for; a damaged one keeps its place, and is not served
-        record = self._reader.record_or_none(physical_offset)
-        start = self._log.view(physical_offset, 4)
-        if start is None or int.from_bytes(start) != size:
-            return False
-        return record is not None and (
-            (record.topic, record.queue_id, record.queue_offset) == (topic, queue_id, queue_offset)
-        )
 
     def _has_key(self, physical_offset: int, key_hash: int) -> bool:
         """Has the record there a key of this hash? One that left the log cannot be asked."""
@@ -277,7 +272,16 @@ class MessageStore:
     @property
     def damaged(self) -> int:
         """Records, or stretches of the log, that were found bad since it was opened."""
-        return len(self.recovered.bad) + self._reader.damaged
+        return len(self.recovered.bad) + self._vetting.damaged
+
+    @property
+    def rebuilds(self) -> int:
+        """Damaged queues, or stretches of one, that were rebuilt from the log since it opened."""
+        return self.recovered.rebuilt_queues + self._rebuild.count
+
+    async def rebuilt(self) -> None:
+        """Return when no damaged unit that was read is still to be rebuilt."""
+        await self._rebuild.idle.wait()
 
     @property
     def queue_files_set_aside(self) -> int:
@@ -292,7 +296,8 @@ class MessageStore:
     def units(self, topic: str, queue_id: int, queue_offset: int, count: int) -> list[Unit]:
         """What the queue itself holds from an offset on: place, size and code of each message."""
         queue = self._queues.get(topic, queue_id)
-        return [Unit._make(unit) for unit in queue.coded(queue.units(queue_offset, count))]
+        found = self._reader.units(queue, queue_offset, count)
+        return [Unit._make(unit) for unit in queue.coded(found)]
 
     def message(self, topic: str, queue_id: int, queue_offset: int) -> StoredMessage | None:
         """The message at an offset of a queue; None if it is gone, or damaged."""

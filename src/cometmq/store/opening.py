@@ -16,6 +16,7 @@ from cometmq.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoi
 from cometmq.store.files import StoreFiles
 from cometmq.store.lost_tail import check_by_checkpoint, check_by_units, is_loss_accepted
 from cometmq.store.manifest import Manifest, read_manifest
+from cometmq.store.queue_table import Key
 from cometmq.store.recovery import (
     NEVER,
     Parts,
@@ -48,8 +49,7 @@ class Opening(msgspec.Struct, frozen=True):
         checkpoint = self._believed(read)
         manifest = read_manifest(disk, files.manifest) if checkpoint.log_end >= 0 else None
         lost = parts.queues.load(manifest)
-        for topic, queue_id in lost:
-            log.warning("queue %d of %s lacks files: it is made again", queue_id, topic)
+        _report(lost)
         if not unclean and read.log_end < 0:
             has_loss = check_by_units(parts.log, parts.queues, files, is_accepted)
         if has_loss:
@@ -63,11 +63,18 @@ class Opening(msgspec.Struct, frozen=True):
             starts = starts_after_crash(parts.log, checkpoint, index_from)
         else:
             starts = Starts(safe_start(parts.log, NEVER), index=index_from)
-        starts = replace(starts, lost=lost)
+        starts = replace(starts, lost=frozenset(lost))
         if not has_loss:  # else another start must find the same, should this one not complete
             self._vouch_for_less(read, checkpoint, starts)
         parts.queues.clear(lost)
         recovered = recover(parts, starts)
+        suspects = parts.queues.suspects()
+        if suspects:
+            _report(suspects)
+            starts = replace(starts, lost=starts.lost | suspects.keys())
+            self._vouch_for_less(read, checkpoint, starts)
+            parts.queues.clear(suspects)
+            recovered = recover(parts, starts)
         if checkpoint != read and recovered.end < read.log_end:
             log.error(
                 "the log ends at %d: records up to %d were on disk, as %s says; the rest is lost",
@@ -127,3 +134,8 @@ class Opening(msgspec.Struct, frozen=True):
         is_less = starts.lost or starts.queues is not None
         if read.log_end != checkpoint.log_end or (vouched != checkpoint and is_less):
             write_checkpoint(self.disk, self.files.checkpoint, vouched)
+
+
+def _report(lost: dict[Key, str]) -> None:
+    for (topic, queue_id), reason in lost.items():
+        log.error("%s: queue %d of %s is rebuilt from the log", reason, queue_id, topic)

@@ -11,37 +11,44 @@ from pathlib import Path
 from cometmq.errors import BeingDeleted
 from cometmq.seams import Disk
 from cometmq.store.commit_log import name_of
-from cometmq.store.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue, Write, file_bases
+from cometmq.store.consume_queue import (
+    UNIT,
+    UNIT_SIZE,
+    ConsumeQueue,
+    Judge,
+    Write,
+    file_bases,
+)
+from cometmq.store.found import Verdict
 from cometmq.store.kept_units import KeptUnits
-from cometmq.store.manifest import Manifest, Span
+from cometmq.store.manifest import Bounds, Manifest, Span
 from cometmq.store.queue_extension import extension_of
 from cometmq.store.queue_files import QueueFiles, UnitsPast, units_past
 
 log = logging.getLogger(__name__)
 
-# Is this the unit of that record? topic, queue id, queue offset, physical offset, size.
-Validity = Callable[[str, int, int, int, int], bool]
 Key = tuple[str, int]  # topic and queue id
 Maker = Callable[[Path, int, Disk], ConsumeQueue]
 
 
 class QueueTable:
-    """Queues by topic and id. `is_valid` looks a unit's record up in the log."""
+    """Queues by topic and id. `judge` looks a unit's record up in the log."""
 
     def __init__(
-        self, folder: Path, file_size: int, disk: Disk, is_valid: Validity,
+        self, folder: Path, file_size: int, disk: Disk, judge: Judge,
         log_start: Callable[[], int] = lambda: 0, make: Maker = ConsumeQueue,
     ) -> None:  # fmt: skip
         self._folder = folder
         self._file_size = -(-file_size // UNIT_SIZE) * UNIT_SIZE
         self._disk = disk
-        self._is_valid = is_valid
+        self._judge = judge
         self._log_start = log_start
         self._make = make
         self._files = QueueFiles(folder, self._file_size, disk)
         self._queues: dict[Key, ConsumeQueue] = {}
         self._kept = KeptUnits()
         self._spans: dict[Key, Span] = {}  # of those that have files
+        self._bounds: dict[Key, Bounds] = {}  # as they were when the store was last closed
         self.swept_to = 0  # all queues know that the log starts there
         self._leaving: set[str] = set()  # topics whose files are yet to be deleted
         self._deleted: dict[str, int] = {}  # records before it in the log are of a topic no more
@@ -75,12 +82,11 @@ class QueueTable:
         queue = self._new((topic, queue_id))
         if topic in self._leaving:
             return queue  # what its files hold is deleted
-        queue.load(
-            lambda queue_offset, physical_offset, size, _: self._is_valid(
-                topic, queue_id, queue_offset, physical_offset, size
-            ),
-            self._files.run(self._folder_of(topic, queue_id), self._spans.get((topic, queue_id))),
+        bounds = self._bounds.get((topic, queue_id))
+        bases = self._files.run(
+            self._folder_of(topic, queue_id), self._spans.get((topic, queue_id))
         )
+        queue.load(self._judge, bases, bounds)
         if queue.end > queue.first:
             queue.forget_before(self._log_start())
         self._queues[topic, queue_id] = queue
@@ -91,6 +97,18 @@ class QueueTable:
 
     def _folder_of(self, topic: str, queue_id: int) -> Path:
         return self._folder / topic / str(queue_id)
+
+    def is_current(self, queue: ConsumeQueue) -> bool:
+        """Its topic was not deleted since it was opened."""
+        return self._queues.get(queue.key) is queue
+
+    def has_unit(self, topic: str, queue_id: int, queue_offset: int, physical_offset: int) -> bool:
+        """A queue points to that place of the log, at this queue offset."""
+        key = topic, queue_id
+        if topic in self._leaving or (key not in self._queues and key not in self._spans):
+            return False
+        unit = self.get(topic, queue_id).unit(queue_offset)
+        return unit is not None and unit[0] == physical_offset
 
     def known(self) -> Iterator[Key]:
         """Every queue that has files or was used."""
@@ -139,10 +157,24 @@ class QueueTable:
         spans: dict[str, dict[int, Span]] = {}
         for (topic, queue_id), span in self._spans.items():
             spans.setdefault(topic, {})[queue_id] = span
-        return Manifest(spans, index_names, dict(self._deleted))
+        bounds: dict[str, dict[int, Bounds]] = {}
+        for (topic, queue_id), bound in self._bounds.items():
+            bounds.setdefault(topic, {})[queue_id] = bound
+        return Manifest(spans, index_names, dict(self._deleted), bounds)
 
-    def load(self, manifest: Manifest | None) -> frozenset[Key]:
-        """Compare the files with those that were there; the queues that lack any.
+    def note_bounds(self) -> None:
+        """List where each queue begins and ends now, once its units and the log are on disk."""
+        log_start = self._log_start()
+        for key, queue in self._queues.items():
+            if queue.end:
+                if log_start > self.swept_to:
+                    queue.forget_before(log_start)
+                bounds = Bounds(log_start, queue.first, queue.end)
+                self.has_changed |= self._bounds.get(key) != bounds
+                self._bounds[key] = bounds
+
+    def load(self, manifest: Manifest | None) -> dict[Key, str]:
+        """Compare the files with those that were there; the queues to make again, and why.
 
         Such a queue is to be made again, after `clear`. Files of deleted topics that are not in the
         list are removed. Without a manifest what is there is taken for all, unless a file is
@@ -150,36 +182,77 @@ class QueueTable:
         """
         self.swept_to = self._log_start()
         if manifest is None:
-            return frozenset(key for key in list(self.known()) if not self._is_in_one_piece(key))
+            return {
+                key: f"{self._folder_of(*key)} lacks a file, or has one of another size"
+                for key in list(self.known())
+                if not self._is_in_one_piece(key)
+            }
         self._spans = {
             (topic, queue_id): span
             for topic, of_topic in manifest.queues.items()
             for queue_id, span in of_topic.items()
         }
+        self._bounds = {
+            (topic, queue_id): bounds
+            for topic, of_topic in manifest.bounds.items()
+            for queue_id, bounds in of_topic.items()
+        }
         self._deleted = dict(manifest.deleted)
-        lost = frozenset(key for key, span in self._spans.items() if not self._has_all(key, span))
+        faults = {key: self._fault(key, span) for key, span in self._spans.items()}
+        lost = {key: fault for key, fault in faults.items() if fault is not None}
         for topic in self._deleted.keys() - manifest.queues.keys():
             self._delete_left(topic)
         self.has_changed = bool(lost)
         return lost
 
-    def _has_all(self, key: Key, span: Span) -> bool:
+    def suspects(self) -> dict[Key, str]:
+        """After recovery: queues that were not in the manifest and whose last units are wrong."""
+        keys = [key for key in self.known() if key not in self._bounds]
+        queues = [self.get(*key) for key in keys if key[0] not in self._leaving]
+        return {
+            queue.key: f"{queue.path_of(queue.end - 1)} does not match the log"
+            for queue in queues
+            if queue.is_suspect
+        }
+
+    def _fault(self, key: Key, span: Span) -> str | None:
+        """Why the files of a queue cannot be used; None if they can."""
         folder = self._folder_of(*key)
         first, last = span
-        try:
-            return all(
-                self._disk.size(folder / name_of(base)) == self._file_size
-                for base in range(first, last + 1, self._file_size)
-            )
-        except FileNotFoundError:
-            return False
+        for base in range(first, last + 1, self._file_size):
+            path = folder / name_of(base)
+            try:
+                size = self._disk.size(path)
+            except FileNotFoundError:
+                return f"{path} is missing"
+            if size != self._file_size:
+                return f"{path} has {size} bytes, not {self._file_size}"
+        return self._fault_of_ends(key)
+
+    def _fault_of_ends(self, key: Key) -> str | None:
+        """By the first and the last unit that the queue had when the store was closed."""
+        bounds = self._bounds.get(key)
+        if bounds is None or bounds.first == bounds.end:
+            return None
+        queue = self._new(key)
+        is_same_log = bounds.log_start == self._log_start()
+        for queue_offset in {bounds.first, bounds.end - 1}:
+            unit = queue.unit_on_disk(queue_offset) or (0, 0, 0)
+            verdict = self._judge(key, queue_offset, *unit[:2])
+            if verdict.is_wrong or (verdict is Verdict.GONE and is_same_log):
+                return f"{queue.path_of(queue_offset)} does not match the log"
+        return None
 
     def clear(self, lost: Collection[Key]) -> None:
         """Remove what is left of these queues: they are made again from the log."""
         for key in lost:
             queue = self._queues.pop(key, None) or self._new(key)
+            self._kept.forget(queue)
             end = self._files.clear(self._folder_of(*key), queue, self._spans.pop(key, None))
+            if key in self._bounds:
+                end = self._bounds[key].end
             self._ends[key] = max(end, self._ends.get(key, 0))
+            self.has_changed = True
 
     def units_past(self, log_end: int) -> dict[Key, UnitsPast]:
         """Queues whose last units point past the end of the log."""
@@ -197,11 +270,12 @@ class QueueTable:
     def restore_ends(self, log_end: int) -> None:
         """After the log was dispatched again: no queue offset is assigned twice.
 
-        Queues that were made again and have no record in the log go on where they ended.
+        Queues that were made again and have no record in the log, or whose last records are
+        damaged, go on where they ended.
         """
         for key, end in self._ends.items():
             queue = self.get(*key)
-            if self._keeps_ends:
+            if self._keeps_ends or (key in self._bounds and not queue.is_empty):
                 queue.continue_at(end, max(log_end - 1, 0))
             elif queue.is_empty:
                 queue.continue_at(end, max(self._log_start() - 1, 0))
@@ -287,8 +361,9 @@ class QueueTable:
         """
         self.has_changed = True
         self._deleted.update(dict.fromkeys(topics, log_end))
-        for key in [key for key in self._spans if key[0] in topics]:
-            del self._spans[key]
+        for key in [key for key in {**self._spans, **self._bounds} if key[0] in topics]:
+            self._spans.pop(key, None)
+            self._bounds.pop(key, None)
         return self._files_of(topics)
 
     def gone(self, topics: Collection[str]) -> None:

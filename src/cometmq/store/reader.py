@@ -8,16 +8,21 @@ from cometmq.errors import Malformed
 from cometmq.protocol.message import StoredMessage, unpack_record
 from cometmq.store.commit_log import CommitLog, LogFile
 from cometmq.store.consume_queue import NO_RECORD, UNIT, UNIT_SIZE, ConsumeQueue
-from cometmq.store.found import Found, GetStatus
+from cometmq.store.found import Found, GetStatus, Verdict
 from cometmq.store.queue_extension import is_address
+from cometmq.store.unit_check import plausible_count
 from cometmq.store.vetting import Vetting
 
 # Is a message with this tag code wanted? And, if so, with this record?
 TagFilter = Callable[[int], bool]
 RecordFilter = Callable[[memoryview], bool]
 
+# A unit of this queue, at this queue offset, is damaged: have it rebuilt.
+Rebuild = Callable[[ConsumeQueue, int], None]
+
 Runs = list[tuple[int, int]]  # start and end of neighbouring records in the log
 
+NEVER = 2**63  # as a place of the log: after all others
 _UNITS_SCANNED_MAX = 800  # of one read, as the original's 16000 bytes
 
 
@@ -39,20 +44,18 @@ class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
 class Reader:
     """Reads of one store."""
 
-    def __init__(self, log: CommitLog, limits: ReadLimits) -> None:
+    def __init__(
+        self, log: CommitLog, limits: ReadLimits, vetting: Vetting, rebuild: Rebuild
+    ) -> None:
         self._log = log
-        self._vetting = Vetting(log)
+        self._vetting = vetting
+        self._rebuild = rebuild
         self.use(limits)
 
     def use(self, limits: ReadLimits) -> None:
         """Reads from now on have these limits."""
         self._limits = limits
         self._count_max = limits.count
-
-    @property
-    def damaged(self) -> int:
-        """Old records that were read and found bad."""
-        return self._vetting.damaged
 
     def get(
         self, queue: ConsumeQueue, queue_offset: int, count_max: int,
@@ -67,15 +70,19 @@ class Reader:
         elif count_max < 1:
             count_max = 1
         units = queue.units(queue_offset, _UNITS_SCANNED_MAX if filtered else count_max)
+        is_trusted = queue_offset >= queue.trusted_from
+        if not is_trusted:
+            units = self._plausible(queue, queue_offset, units)
         if len(units) < UNIT_SIZE:
-            return _nothing(queue, queue_offset, GetStatus.OFFSET_FOUND_NULL)
+            self._rebuild(queue, queue_offset)
+            return _nothing(queue, queue_offset, GetStatus.REBUILDING, 0)
         physical_offset = UNIT.unpack_from(units)[0]
         limits = self._limits
         if self._log.end - physical_offset > limits.memory:
             bytes_max, count_max = limits.cold_bytes, min(count_max, limits.cold_count)
         else:
             bytes_max, count_max = limits.hot_bytes, min(count_max, limits.hot_count)
-        if not filtered and physical_offset >= self._log.trusted_from:
+        if is_trusted and not filtered and physical_offset >= self._log.trusted_from:
             units = units[: count_max * UNIT_SIZE]
             file = self._log.file_at(physical_offset)
             views = _views_of_all(units, file, bytes_max) if file is not None else None
@@ -94,8 +101,8 @@ class Reader:
         runs: Runs = []
         start = end = -1
         count = total = scanned = 0
-        log_start, removed = self._log.start, False
-        trusted_from = self._log.trusted_from
+        log_start, removed, is_wrong = self._log.start, False, False
+        trusted_from = NEVER if queue_offset < queue.trusted_from else self._log.trusted_from
         for physical_offset, size, tag_code in queue.coded(units):
             if count >= count_max or (total + size > bytes_max and count):
                 break
@@ -106,10 +113,17 @@ class Reader:
             # The original may have an address there, of an extension: its consumers look again.
             if wants_tag is not None and not is_address(tag_code) and not wants_tag(tag_code):
                 continue
-            if size == NO_RECORD or (
-                physical_offset < trusted_from and not self._vetting.is_good(physical_offset, size)
-            ):
+            if size == NO_RECORD:
                 continue
+            if physical_offset < trusted_from:
+                place = queue_offset + scanned - 1
+                verdict = self._vetting.verdict(queue, place, physical_offset, size)
+                if verdict.is_wrong:
+                    self._rebuild(queue, place)
+                    is_wrong, scanned = True, scanned - 1
+                    break
+                if verdict is not Verdict.GOOD:
+                    continue
             if wants_record is not None and not self._is_wanted(
                 physical_offset, size, wants_record
             ):
@@ -123,6 +137,8 @@ class Reader:
             count += 1
         if start >= 0:
             runs.append((start, end))
+        if not count and is_wrong and not scanned:
+            return _nothing(queue, queue_offset, GetStatus.REBUILDING, 0)
         if not count:
             why = GetStatus.MESSAGE_WAS_REMOVING if removed else GetStatus.NO_MATCHED_MESSAGE
             return _nothing(queue, queue_offset, why, scanned)
@@ -131,6 +147,27 @@ class Reader:
         if views is None:  # units past the end of the log: never written, or by someone else
             return _nothing(queue, queue_offset, GetStatus.MESSAGE_WAS_REMOVING, scanned)
         return self._found(queue, queue_offset, scanned, count, views, end)
+
+    def units(self, queue: ConsumeQueue, queue_offset: int, count: int) -> bytes:
+        """Packed units, fewer if one is wrong: that is then rebuilt."""
+        units = queue.units(queue_offset, count)
+        if queue_offset >= queue.trusted_from:
+            return units
+        units = self._plausible(queue, queue_offset, units)
+        place = queue_offset
+        for physical_offset, size, _ in UNIT.iter_unpack(units):
+            if (
+                size != NO_RECORD
+                and self._vetting.verdict(queue, place, physical_offset, size).is_wrong
+            ):
+                break
+            place += 1
+        if place == queue_offset and queue.first <= place < queue.end:
+            self._rebuild(queue, place)
+        return units[: (place - queue_offset) * UNIT_SIZE]
+
+    def _plausible(self, queue: ConsumeQueue, queue_offset: int, units: bytes) -> bytes:
+        return units[: plausible_count(self._log, queue, queue_offset, units) * UNIT_SIZE]
 
     def is_hot(self, physical_offset: int) -> bool:
         """Near enough to the log's end to be in memory."""

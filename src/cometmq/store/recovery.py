@@ -12,7 +12,7 @@ from cometmq.store.dispatcher import TRANSACTION, UNQUEUED, Coder, Reindexing, R
 from cometmq.store.disputes import settle
 from cometmq.store.index import Index
 from cometmq.store.marks import tag_code_and_keys
-from cometmq.store.queue_table import QueueTable
+from cometmq.store.queue_table import Key, QueueTable
 from cometmq.store.walk import BadBytes, walk
 
 log = logging.getLogger(__name__)
@@ -31,6 +31,7 @@ class Recovered(msgspec.Struct, frozen=True):
     durable: int = 0  # the log before this offset was on disk when the store was opened
     stale: tuple[Path, ...] = ()  # files of units whose records left the log
     vouched: int = 0  # and so were units and keys before this one
+    rebuilt_queues: int = 0  # from the beginning: their units were missing or wrong
 
 
 class Starts(msgspec.Struct, frozen=True):
@@ -72,6 +73,11 @@ def recover(parts: Parts, starts: Starts, moved: tuple[BadBytes, ...] = ()) -> R
     if starts.queues is None and bad:  # their units are there: they must go
         return recover(parts, msgspec.structs.replace(starts, queues=first), moved)
     requeueing.finish(sum(item.size // RECORD_SIZE_MIN for item in bad))
+    odd = _with_bad_units(parts, starts, requeueing)
+    if odd:
+        requeueing.undo()
+        parts.queues.clear(odd)
+        return recover(parts, msgspec.structs.replace(starts, lost=starts.lost | odd), moved)
     if not moved and (moved := settle(commit_log, parts.queues, requeueing.disputes)):
         requeueing.undo()
         _forget_keys(parts, starts, min(item.offset for item in moved))
@@ -90,7 +96,25 @@ def recover(parts: Parts, starts: Starts, moved: tuple[BadBytes, ...] = ()) -> R
     return Recovered(
         end, requeueing.count, last_ms, tuple(bad), min(durable, end),
         tuple(requeueing.stale_files()), commit_log.start if starts.lost else vouched,
+        len(starts.lost),
     )  # fmt: skip
+
+
+def _with_bad_units(parts: Parts, starts: Starts, requeueing: Requeueing) -> frozenset[Key]:
+    """Queues whose older units do not go on where the walked records do: made again from all.
+
+    Not if all is walked: then it is the log that is damaged.
+    """
+    if starts.queues is not None and starts.queues <= parts.log.start:
+        return frozenset()
+    ends = {key: parts.queues.get(*key).end for key in requeueing.passed}
+    short = {key for key, end in ends.items() if end <= requeueing.passed[key]}
+    odd = frozenset(requeueing.odd | short) - starts.lost
+    for topic, queue_id in odd:
+        log.error(
+            "queue %d of %s does not match the log: it is rebuilt from the log", queue_id, topic
+        )
+    return odd
 
 
 def _dispatch_again(
@@ -126,6 +150,8 @@ def _dispatch_again(
             if coder is not None:
                 code = coder(topic, text, code, stored_ms)
             requeueing.put(topic, queue_id, queue_offset, offset, size, code)
+        elif offset >= starts.log:
+            requeueing.passed[topic, queue_id] = queue_offset
     if reindexing is not None:
         reindexing.finish()
     return end, last_ms, bad

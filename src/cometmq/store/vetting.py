@@ -1,57 +1,63 @@
-"""Records that this process did not write are verified before they are first served.
+"""Units and records that this process did not write are verified before they are first served.
 
-What was written or walked since the store was opened is after the log's `trusted_from`, and costs a
-read one comparison. The rest is verified when it is read, record by record, and remembered by one
-bit for each 64 bytes of a file: no two records begin in the same.
+Units from a queue's `trusted_from` on, and records from the log's `trusted_from` on, were written
+or walked since the store was opened. The rest is verified when it is read, unit and record
+together, and remembered by one bit for each unit.
 """
 
 import logging
 
-from cometmq.protocol.message import RECORD_SIZE_MIN
-from cometmq.store.commit_log import CommitLog, LogFile
-from cometmq.store.walk import is_good
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.found import Verdict
+from cometmq.store.unit_check import judge
 
 log = logging.getLogger(__name__)
 
-_STEP = 64
-assert _STEP <= RECORD_SIZE_MIN
-_FILES_MAX = 64  # that are remembered: 128 MiB of bits for files of 1 GiB
+_CHUNK = 4096  # units whose bits are remembered together
+_CHUNKS_MAX = 1 << 16  # 32 MiB of bits
 _TOLD_MAX = 10_000
+_GOOD = Verdict.GOOD
 
 
 class Vetting:
-    """Knows which old records are good. `damaged` counts those found that are not."""
+    """Knows which old units and records are good. `damaged` counts bad records that were found."""
 
     def __init__(self, commit_log: CommitLog) -> None:
         self._log = commit_log
-        self._good: dict[int, bytearray] = {}  # bits of a file, by its base
+        self._good: dict[tuple[ConsumeQueue, int], bytearray] = {}  # bits, by queue and chunk
         self._told: set[int] = set()  # where damage was reported
         self.damaged = 0
 
-    def is_good(self, physical_offset: int, size: int) -> bool:
-        """May this record be served? Verified once, if this process did not write it."""
-        file = self._log.file_at(physical_offset)
-        # What is not in the log is the reader's to tell.
-        if file is None or physical_offset >= self._log.trusted_from:
-            return True
-        place, bit = divmod((physical_offset - file.base) // _STEP, 8)
-        bits = self._bits_of(file)
-        if not bits[place] >> bit & 1:
-            if not is_good(file, physical_offset - file.base, size):
-                self._tell(physical_offset, size)
-                return False
-            bits[place] |= 1 << bit
-        return True
+    def verdict(
+        self, queue: ConsumeQueue, queue_offset: int, physical_offset: int, size: int
+    ) -> Verdict:
+        """May this unit's record be served? Only if GOOD. Looks at the record once."""
+        if queue_offset >= queue.trusted_from and physical_offset >= self._log.trusted_from:
+            return _GOOD
+        chunk, place = divmod(queue_offset, _CHUNK)
+        bits = self._good.get((queue, chunk))
+        if bits is not None and bits[place >> 3] >> (place & 7) & 1:
+            return _GOOD
+        found = judge(self._log, queue.key, queue_offset, physical_offset, size)
+        if found is _GOOD:
+            self.vouch_for(queue, queue_offset)
+        elif found is Verdict.DAMAGED:
+            self.report(physical_offset, size)
+        return found
 
-    def _bits_of(self, file: LogFile) -> bytearray:
-        bits = self._good.get(file.base)
+    def vouch_for(self, queue: ConsumeQueue, queue_offset: int) -> None:
+        """This unit is right, and its record is good."""
+        chunk, place = divmod(queue_offset, _CHUNK)
+        bits = self._good.get((queue, chunk))
         if bits is None:
-            if len(self._good) >= _FILES_MAX:
+            if len(self._good) >= _CHUNKS_MAX:
                 self._good.pop(next(iter(self._good)))
-            bits = self._good[file.base] = bytearray(file.size // _STEP // 8 + 1)
-        return bits
+            bits = self._good[queue, chunk] = bytearray(_CHUNK // 8)
+        bits[place >> 3] |= 1 << (place & 7)
 
-    def _tell(self, physical_offset: int, size: int) -> None:
+    def report(self, physical_offset: int, size: int) -> None:
+        """A record, or a stretch of the log, is damaged: logged and counted once."""
         if physical_offset not in self._told and len(self._told) < _TOLD_MAX:
             self._told.add(physical_offset)
             self.damaged += 1

@@ -72,10 +72,9 @@ def walk(log: CommitLog, start: int, unsynced: int | None = None) -> Iterator[Ou
                 return
 
 
-def is_good(file: LogFile, at: int, size: int) -> bool:
-    """If a good record of this size stands there."""
-    record = next(_good_records(file, at), None)
-    return record is not None and record[1] == size
+def record_at(file: LogFile, at: int) -> Outline | None:
+    """The good record that begins there; None if there is none."""
+    return next(_good_records(file, at), None)
 
 
 def _walk_file(

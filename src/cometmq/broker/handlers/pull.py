@@ -49,6 +49,7 @@ _CODES = {
     GetStatus.OFFSET_TOO_SMALL: _MOVED,
     GetStatus.NO_MATCHED_LOGIC_QUEUE: _MOVED,
     GetStatus.NO_MESSAGE_IN_QUEUE: _MOVED,
+    GetStatus.REBUILDING: _NOT_FOUND,
 }
 
 
@@ -116,7 +117,9 @@ class Pulling:
             is_over = patience_ms <= 0 or self.arrivals.is_over
             if is_over or _code(offset, found) != _NOT_FOUND:
                 return self._reply(call, ask, group, found, offset)
-            await self.arrivals.wait_past(ask.topic, ask.queue_id, offset, wanted.tag, patience_ms)
+            # Damaged units may be of any message: whoever waits for them is woken by all.
+            tag = None if found.status is GetStatus.REBUILDING else wanted.tag
+            await self.arrivals.wait_past(ask.topic, ask.queue_id, offset, tag, patience_ms)
             group = self.checks.readable_queue(ask.consumer_group, ask.topic, ask.queue_id)
             asked_now = self.filters.of_pull(ask, group)
             if asked_now != wanted:  # its group subscribed anew: what was passed over may be wanted

@@ -137,6 +137,7 @@ class RuntimeRoom:
             "remainHowManyDataToFlush": _readable(facts.unflushed_size()),
             "earliestMessageTimeStamp": str(facts.earliest_ms()),
             **_if_any("consumeQueueFilesSetAside", facts.store.queue_files_set_aside),
+            **_if_any("consumeQueueRebuilds", facts.store.rebuilds),
             **_if_any("commitLogDamaged", facts.store.damaged),
         }
 
