@@ -339,9 +339,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     def find_firsts(self, dropped_to):
         """Of a log file that was dropped and comes back, some first units may be gone."""
-        self.firsts = {}
+        before, self.firsts = self.firsts, {}
         for key, queue in self.queues.items():
             latest = sum(item[0].physical_offset < dropped_to for item in queue)
+            latest = max(latest, before.get(key, 0))
             first = self.store.bounds(*key)[0]
             assert self.first_of(key) <= first <= latest
             self.firsts[key] = first
