@@ -51,7 +51,9 @@ class Housekeeping:
         self._one_at_a_time = asyncio.Lock()
         self._unsynced: list[Region] = []  # of the index
         self._index_failed = index is not None and index.lacks_keys
-        self._vouched_end = -1
+        self.vouched_end = -1  # log, units and keys before this offset are on disk
+        self.failure: OSError | None = None  # of the last flush
+        self._written_end = -1  # of the last checkpoint that was written here
         self._index_names: list[str] | None = None  # of the files that the manifest lists
         self.last_stored_ms = 0  # of the newest record in the log
 
@@ -85,32 +87,39 @@ class Housekeeping:
     async def flush(self) -> None:
         """Log first, then what points into it, then the checkpoint that vouches for both."""
         async with self._one_at_a_time:
-            await self._delete_doomed()
-            await self._delete_leaving()
-            checkpoint = self._checkpoint()
-            queues = self._queues.with_unwritten()
-            if self._index is not None:
-                # They are told once: those of a flush that fails are synced by the next.
-                self._unsynced += self._index.dirty_regions()
-                checkpoint = replace(
-                    checkpoint,
-                    index_ms=self._index.last_stored_ms,
-                    queues_ms=min(checkpoint.queues_ms, self._index.in_use_since_ms()),
-                )
-                if self._index_failed:
-                    checkpoint = checkpoint.without_index()
-            await self._flusher.flush()
-            is_same = checkpoint.log_end == self._vouched_end and self._listed() is None
-            if is_same and not queues and not self._unsynced:
-                return
-            for start in range(0, len(queues), _QUEUES_AT_ONCE):
-                await self._write_queues(queues[start : start + _QUEUES_AT_ONCE])
-            await self._sync_index()
-            await self._list_files()
-            await self._begin(
-                partial(write_checkpoint, self._disk, self._files.checkpoint, checkpoint)
+            try:
+                await self._flush_all()
+            except OSError as error:
+                self.failure = error
+                raise
+            self.failure = None
+
+    async def _flush_all(self) -> None:
+        await self._delete_doomed()
+        await self._delete_leaving()
+        checkpoint = self._checkpoint()
+        queues = self._queues.with_unwritten()
+        if self._index is not None:
+            # They are told once: those of a flush that fails are synced by the next.
+            self._unsynced += self._index.dirty_regions()
+            checkpoint = replace(
+                checkpoint,
+                index_ms=self._index.last_stored_ms,
+                queues_ms=min(checkpoint.queues_ms, self._index.in_use_since_ms()),
             )
-            self._vouched_end = checkpoint.log_end
+            if self._index_failed:  # the next start makes it again, synced or not
+                checkpoint = checkpoint.without_index()
+                self._unsynced = []
+        await self._flusher.flush()
+        is_same = checkpoint.log_end == self._written_end and self._listed() is None
+        if is_same and not queues and not self._unsynced:
+            return
+        for start in range(0, len(queues), _QUEUES_AT_ONCE):
+            await self._write_queues(queues[start : start + _QUEUES_AT_ONCE])
+        await self._sync_index()
+        await self._list_files()
+        await self._begin(partial(write_checkpoint, self._disk, self._files.checkpoint, checkpoint))
+        self.vouched_end = self._written_end = checkpoint.log_end
 
     async def _write_queues(self, queues: list[tuple[Key, ConsumeQueue]]) -> None:
         batch = self._queues.unwritten(queues)
@@ -184,12 +193,9 @@ class Housekeeping:
             await self._list_files()
         except OSError as error:
             log.error("the list of files could not be written: %s", error)
-        try:
-            await self._begin(partial(_delete_all, self._disk, paths))
-        except OSError as error:
-            log.error("old files could not be deleted: %s", error)
-        finally:
-            self._retention.gone(paths)
+        deleted: list[Path] = []
+        await self._begin(partial(_delete_old, self._disk, paths, deleted))
+        self._retention.gone(deleted)
 
     async def _begin(self, work: Callable[[], None]) -> None:
         """Also who stops waiting waits until it is done: two such works never run side by side."""
@@ -248,6 +254,24 @@ class Housekeeping:
 def _delete_all(disk: Disk, paths: list[Path]) -> None:
     for path in paths:
         disk.delete(path)
+
+
+def _delete_old(disk: Disk, paths: list[Path], deleted: list[Path]) -> None:
+    """Each folder's files in order: one that stays keeps those after it, so that none is between.
+
+    A gap between files of the log, or of a queue, would make the store unreadable.
+    """
+    stuck: set[Path] = set()
+    for path in paths:
+        if path.parent in stuck:
+            continue
+        try:
+            disk.delete(path)
+        except OSError as error:
+            stuck.add(path.parent)
+            log.error("%s cannot be deleted, will try again: %s", path, error)
+        else:
+            deleted.append(path)
 
 
 def _disown_index(disk: Disk, path: Path) -> None:

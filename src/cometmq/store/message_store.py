@@ -93,13 +93,15 @@ class MessageStore:
             self._flusher = Flusher(self._log, self._disk, self.recovered.durable)
             self._retention = Retention(
                 self._config, self._files, self._disk, self._clock,
-                self._log, self._queues, self._index, lambda: self._flusher.flushed,
+                self._log, self._queues, self._index, lambda: self._housekeeping.vouched_end,
+                lambda: self._housekeeping.failure,
             )  # fmt: skip
             self._housekeeping = Housekeeping(
                 self._config, self._files, self._disk, self._clock,
                 self._log, self._queues, self._index, self._flusher, self._retention,
             )  # fmt: skip
             self._housekeeping.last_stored_ms = self.recovered.last_stored_ms
+            self._housekeeping.vouched_end = self.recovered.vouched
             await self._flush_as_room_is()
         except BaseException:
             self._lock.release()
@@ -225,9 +227,11 @@ class MessageStore:
     def _refusal(self) -> StoreFailed | DiskFull:
         if self._flusher.failure is not None:
             return StoreFailed("the disk failed this store; it takes no messages until restarted")
-        return DiskFull(
-            f"the disk is more than {FULL_RATIO * 100:.0f} % full; old files go, or make room"
-        )
+        full = f"the disk is more than {FULL_RATIO * 100:.0f} % full"
+        if self._retention.blocked_by is not None:
+            why = self._retention.blocked_by.strerror
+            return DiskFull(f"{full}, and old files stay as queues cannot be written: {why}")
+        return DiskFull(f"{full}; old files go, or make room")
 
     def durable(self, stored: Stored) -> "asyncio.Future[None]":
         """Done when a put message survives a power cut."""

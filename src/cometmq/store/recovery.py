@@ -28,6 +28,7 @@ class Recovered(msgspec.Struct, frozen=True):
     last_stored_ms: int
     bad: tuple[BadBytes, ...]
     durable: int = 0  # the log before this offset was on disk when the store was opened
+    vouched: int = 0  # and so were units and keys before this one
 
 
 class Starts(msgspec.Struct, frozen=True):
@@ -82,7 +83,11 @@ def recover(parts: Parts, starts: Starts, moved: tuple[BadBytes, ...] = ()) -> R
     if durable is None:
         durable = end if starts.queues is None else commit_log.start
     _rewrite(commit_log, max(durable, first), end)
-    return Recovered(end, requeueing.count, last_ms, tuple(bad), min(durable, end))
+    vouched = end if starts.queues is None else min(starts.queues, end)
+    return Recovered(
+        end, requeueing.count, last_ms, tuple(bad), min(durable, end),
+        vouched=commit_log.start if starts.lost else vouched,
+    )  # fmt: skip
 
 
 def _dispatch_again(

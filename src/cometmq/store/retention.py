@@ -4,8 +4,9 @@
     over 85 %               the oldest go, past their time or not (`cleanFileForciblyEnable`)
     over 90 %               and puts are refused until there is room
 
-The file in use is never deleted, nor one that may yet have to be synced, and a reader that holds a
-view of a deleted one keeps it. Of the log and the index files are forgotten at once; the queues,
+The file in use is never deleted, nor one whose units and keys are not all on disk: after a crash the
+queues could not tell where they ended. While a queue cannot be written, old files of the log stay,
+and the log of the broker says why. A reader that holds a view of a deleted one keeps it. Of the log and the index files are forgotten at once; the queues,
 which may be many, are told by `sweep`, and a reader that comes before it passes over what is gone.
 The deletion itself takes long, and is done off the loop by who asks for `doomed`.
 """
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 FORCED_RATIO = 0.85
 FULL_RATIO = 0.90
 _FILES_A_ROUND_MAX = 10
+_QUIET_ROUNDS = 6  # that a file may stay past its time before it is reported
 _ROUNDS_BY_HAND = 20  # who asks for old files to go has them all gone, some at each round
 QUEUES_A_TURN = 8  # of the loop
 _HOUR_MS = 3_600_000
@@ -64,9 +66,12 @@ class Retention:
     def __init__(
         self, config: StoreConfig, files: StoreFiles, disk: Disk, clock: Clock,
         commit_log: CommitLog, queues: QueueTable, index: Index | None,
-        flushed: Callable[[], int],
+        vouched: Callable[[], int], failure: Callable[[], OSError | None],
     ) -> None:  # fmt: skip
-        """`flushed` tells up to where the log is synced: no file before it is being synced."""
+        """`vouched` returns the log offset before which log, units and keys are on disk.
+
+        `failure` returns the error of the last flush, or None if it succeeded.
+        """
         self._config = config
         self._files = files
         self._disk = disk
@@ -75,10 +80,13 @@ class Retention:
         self._log = commit_log
         self._queues = queues
         self._index = index
-        self._flushed = flushed
+        self._vouched = vouched
+        self._failure = failure
         self._doomed_regions: list[Region] = []
         self._doomed_paths: list[Path] = []
         self._rounds_by_hand = 0
+        self._rounds_held = 0  # in which a file was due and had to stay
+        self._is_reported = False
         self.puts_stop = False
 
     def use(self, config: StoreConfig) -> None:
@@ -103,6 +111,7 @@ class Retention:
                 "the disk is %s", "full: no more puts" if verdict.puts_stop else "free again"
             )
             self.puts_stop = verdict.puts_stop
+            self._is_reported = False  # a file that stays now matters more: say it again
         if self._doubt.holds():
             verdict = replace(verdict, expired_go=False)
         gone = self._drop_log_files(verdict, now_ms)
@@ -126,18 +135,48 @@ class Retention:
     def _drop_log_files(self, verdict: Verdict, now_ms: int) -> int:
         kept_ms = self._config.file_reserved_time * _HOUR_MS
         gone = 0
+        held: Path | None = None
         while len(self._log.files) > 1 and gone < _FILES_A_ROUND_MAX:
             oldest = self._log.files[0]
-            if oldest.end > self._flushed():
-                break
             expired = now_ms - self._disk.modified_ms(oldest.region.path) > kept_ms
             if not (verdict.any_go or (verdict.expired_go and expired)):
+                break
+            if oldest.end > self._vouched():
+                held = oldest.region.path
                 break
             region = self._log.drop_oldest()
             log.info("%s goes: %s", region.path, "old" if expired else "disk full")
             self._doomed_regions.append(region)
             gone += 1
+        self._report_held(held)
         return gone
+
+    def _report_held(self, held: Path | None) -> None:
+        """Once when files begin to stay past their time, once when they go again."""
+        if held is None:
+            self._rounds_held = 0
+            if self._is_reported:
+                log.warning("old log files can be deleted again")
+            self._is_reported = False
+            return
+        self._rounds_held += 1
+        failure = self._failure()
+        is_due = failure is not None or self._rounds_held >= _QUIET_ROUNDS
+        if is_due and not self._is_reported:
+            self._is_reported = True
+            log.error("%s", self._why_held(held, failure))
+
+    def _why_held(self, held: Path, failure: OSError | None) -> str:
+        why = "no flush has completed since" if failure is None else f"the last flush failed: {failure}"
+        return (
+            f"{held} is due to be deleted but stays, with all log files after it: consume queues and"
+            f" index are on disk only up to offset {self._vouched()}; {why}"
+        )
+
+    @property
+    def blocked_by(self) -> OSError | None:
+        """The failed flush that keeps old files from being deleted, if one does."""
+        return self._failure() if self._rounds_held else None
 
     def doomed(self) -> tuple[list[Region], list[Path]]:
         """Mapped files to be closed, told once; the paths of all to be deleted, until `gone`."""
@@ -146,5 +185,6 @@ class Retention:
         return regions, list(self._doomed_paths)
 
     def gone(self, paths: list[Path]) -> None:
-        """Those that `doomed` told, and more may have come since, are deleted."""
-        del self._doomed_paths[: len(paths)]
+        """These are deleted. Others that `doomed` returned are returned again."""
+        deleted = set(paths)
+        self._doomed_paths = [path for path in self._doomed_paths if path not in deleted]
