@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cometmq.errors import BadState, InUse
-from cometmq.region import RealRegion
+from cometmq.region import RealRegion, naming
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class RealDisk:
     def replace(self, path: Path, content: bytes) -> None:
         """Temp file, fsync, rename, fsync of the folder."""
         path = path.resolve()  # a link stays one
-        with _new_file(path) as descriptor:
+        with naming(path), _new_file(path) as descriptor:
             if path.exists():
                 os.fchmod(descriptor, path.stat().st_mode & 0o7777)
             _write_all(descriptor, content, 0)
@@ -65,8 +65,9 @@ class RealDisk:
             os.posix_fallocate(descriptor, 0, size)
             os.fsync(descriptor)
 
-        _make_folder(path.parent)
-        os.close(_made(path, allocate))
+        with naming(path):
+            _make_folder(path.parent)
+            os.close(_made(path, allocate))
         _sync_folder(path.parent)
         return self.map(path, size)
 
@@ -92,7 +93,7 @@ class RealDisk:
 
     def read_at(self, path: Path, offset: int, size: int) -> bytes:
         """One pread."""
-        with _opened(path, os.O_RDONLY) as descriptor:
+        with naming(path), _opened(path, os.O_RDONLY) as descriptor:
             return os.pread(descriptor, size, offset)
 
     def write_at(self, path: Path, offset: int, data: bytes, file_size: int) -> None:
@@ -101,7 +102,7 @@ class RealDisk:
             _make_folder(path.parent)
             os.close(_made(path, lambda descriptor: os.ftruncate(descriptor, file_size)))
             _sync_folder(path.parent)
-        with _opened(path, os.O_WRONLY) as descriptor:
+        with naming(path), _opened(path, os.O_WRONLY) as descriptor:
             if os.fstat(descriptor).st_size < file_size:  # a crash came before it was whole
                 os.ftruncate(descriptor, file_size)
             _write_all(descriptor, data, offset)
@@ -114,11 +115,12 @@ class RealDisk:
         """
         for start in range(0, len(writes), _OPEN_MAX):
             with ExitStack() as opened:
-                descriptors = []
+                files = []
                 for write in writes[start : start + _OPEN_MAX]:
-                    descriptors.append(self._written(*write))
-                    opened.callback(os.close, descriptors[-1])
-                self._sync_side_by_side(os.fdatasync, descriptors)
+                    with naming(write[0]):
+                        files.append((write[0], self._written(*write)))
+                    opened.callback(os.close, files[-1][1])
+                self._sync_side_by_side(_sync_data, files)
         folders = list(self._unsynced_folders)
         self._sync_side_by_side(_sync_folder, folders)
         self._unsynced_folders.difference_update(folders)
@@ -173,6 +175,13 @@ class RealDisk:
         path.unlink(missing_ok=True)
         if path.parent.exists():
             _sync_folder(path.parent)
+
+    def move(self, path: Path, to: Path) -> None:
+        """Rename, fsync of both folders."""
+        _make_folder(to.parent)
+        path.replace(to)
+        _sync_folder(to.parent)
+        _sync_folder(path.parent)
 
     def names(self, folder: Path) -> list[str]:
         """What is in a folder."""
@@ -318,6 +327,11 @@ def _make_folder(folder: Path) -> None:
         _sync_folder(folder.parent)
 
 
+def _sync_data(file: tuple[Path, int]) -> None:
+    with naming(file[0]):
+        os.fdatasync(file[1])
+
+
 def _sync_folder(folder: Path) -> None:
-    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+    with naming(folder), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
         os.fsync(descriptor)

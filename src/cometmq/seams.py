@@ -106,6 +106,9 @@ class Disk(Protocol):
     def delete(self, path: Path) -> None:
         """Remove a file for good; one that is not there is no error."""
 
+    def move(self, path: Path, to: Path) -> None:
+        """Rename a file durably, creating the target's folder; replaces a file of that name."""
+
     def names(self, folder: Path) -> list[str]:
         """What is in a folder, sorted; nothing if it is not there."""
 

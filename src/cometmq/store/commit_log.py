@@ -81,6 +81,11 @@ class CommitLog:
         return file.base + file.written  # `file.end`, without a call: a read asks twice
 
     @property
+    def file_size(self) -> int:
+        """Of each file."""
+        return self._file_size
+
+    @property
     def files(self) -> tuple[LogFile, ...]:
         """Oldest first."""
         return tuple(self._files)
@@ -216,7 +221,11 @@ class CommitLog:
                 self._disk.delete(path)
                 continue
             if self._files and base != self._files[-1].base + self._file_size:
-                raise BadState(f"{path} does not follow the file before it; a file is missing")
+                missing = self.path_of(self._files[-1].base + self._file_size)
+                raise BadState(
+                    f"{missing} is missing, between {self._files[-1].region.path} and {path};"
+                    " put it back"
+                )
             region = self._disk.map(path, self._file_size)
             self._files.append(LogFile(base, region, self._file_size))
 

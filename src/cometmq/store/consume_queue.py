@@ -76,6 +76,17 @@ class ConsumeQueue:
         self._units = bytearray(BLANK_UNIT * blanks)
         self.first = self.end = queue_offset
 
+    def continue_at(self, end: int, physical_offset: int) -> None:
+        """Move the end forward: offsets that were assigned once are not assigned again.
+
+        The units between have no record. `physical_offset` is any place before the log's end.
+        """
+        if self.is_empty and end > self.end:
+            self._written = self.end = self.first  # of an empty queue nothing has to be written
+            self.start_at(end - 1)
+        while self.end < end:
+            self.append(physical_offset, NO_RECORD, 0)
+
     def end_at(self, queue_offset: int) -> None:
         """Be empty, and end where it did before `start_at`."""
         self.cut(self.first)
@@ -149,13 +160,19 @@ class ConsumeQueue:
 
     # Starting, cutting, forgetting
 
-    def load(self, is_valid: Callable[[int, int, int, int], bool]) -> None:
-        """Find where the queue ends. `is_valid(queue_offset, *unit)` looks at the record."""
-        bases = file_bases(self._disk, self._folder)
+    def load(
+        self, is_valid: Callable[[int, int, int, int], bool], bases: list[int] | None = None
+    ) -> None:
+        """Find where the queue ends. `is_valid(queue_offset, *unit)` looks at the record.
+
+        `bases` are its files, without a gap; by default the newest ones that have none.
+        """
+        if bases is None:
+            bases = joined(file_bases(self._disk, self._folder), self._file_size)
         if not bases:
             return
         self.first = bases[0] // UNIT_SIZE
-        self.end = self._kept = self._written = self._find_end(bases[-1])
+        self.end = self._kept = self._written = self.find_end(bases[-1])
         stale_end = self.end
         while self.end > self.first:
             unit = self.unit_on_disk(self.end - 1)
@@ -165,7 +182,7 @@ class ConsumeQueue:
         if self.end < stale_end:
             self.cut(self.end, stale_end)
 
-    def _find_end(self, base: int) -> int:
+    def find_end(self, base: int) -> int:
         """By bisection in the last file: its used units are not zero, the others are."""
         low, high = base // UNIT_SIZE, (base + self._file_size) // UNIT_SIZE
         while low < high:
@@ -270,6 +287,23 @@ def writes_of(folder: Path, file_size: int, at: int, data: memoryview) -> list[W
         at += len(part)
         data = data[len(part) :]
     return writes
+
+
+def joined(bases: list[int], file_size: int, among: int | None = None) -> list[int]:
+    """The files that follow each other without a gap: with `among`, or else the newest ones.
+
+    A name that is no multiple of the file size is none of them.
+    """
+    runs: list[list[int]] = []
+    for base in bases:
+        if base % file_size:
+            continue
+        if runs and base == runs[-1][-1] + file_size:
+            runs[-1].append(base)
+        else:
+            runs.append([base])
+    newest = runs[-1] if runs else []
+    return next((run for run in runs if among in run), newest)
 
 
 def file_bases(disk: Disk, folder: Path) -> list[int]:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from cometmq.protocol.flags import MessageFlag
@@ -105,6 +106,10 @@ class Requeueing:
             gap = unit.queue_offset - unit.queue.end
             lost = damaged + len(self.refused) + 1
             self._append(unit, is_sure=unit.queue.is_empty or gap <= lost)
+
+    def stale_files(self) -> list[Path]:
+        """Of queues that begin later now: units of records that left the log."""
+        return [path for queue, _ in self._started for path in queue.files_before_first()]
 
     def undo(self) -> None:
         """For another walk: queues begin again where they did before this one."""

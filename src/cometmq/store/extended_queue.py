@@ -89,9 +89,11 @@ class ExtendedQueue(ConsumeQueue):
 
     # Starting, cutting, forgetting
 
-    def load(self, is_valid: Callable[[int, int, int, int], bool]) -> None:
+    def load(
+        self, is_valid: Callable[[int, int, int, int], bool], bases: list[int] | None = None
+    ) -> None:
         """The extension goes on after the last unit that the queue has."""
-        super().load(is_valid)
+        super().load(is_valid, bases)
         self._extension.load(self._last_address())
 
     def cut_from(self, physical_offset: int) -> None:

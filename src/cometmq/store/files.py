@@ -54,6 +54,11 @@ class StoreFiles:
         return self.root / "abort"
 
     @property
+    def accepted_loss(self) -> Path:
+        """Made by an operator: start although log files are missing. Removed when that is done."""
+        return self.root / "accept_lost_messages"
+
+    @property
     def lock(self) -> Path:
         """Held by the process that uses the store."""
         return self.root / "lock"

@@ -96,6 +96,7 @@ class MessageStore:
                 self._log, self._queues, self._index, lambda: self._housekeeping.vouched_end,
                 lambda: self._housekeeping.failure,
             )  # fmt: skip
+            self._retention.doom(self.recovered.stale)
             self._housekeeping = Housekeeping(
                 self._config, self._files, self._disk, self._clock,
                 self._log, self._queues, self._index, self._flusher, self._retention,
@@ -103,6 +104,7 @@ class MessageStore:
             self._housekeeping.last_stored_ms = self.recovered.last_stored_ms
             self._housekeeping.vouched_end = self.recovered.vouched
             await self._flush_as_room_is()
+            self._forget_accepted_loss()
         except BaseException:
             self._lock.release()
             raise
@@ -117,6 +119,12 @@ class MessageStore:
             if not is_full(error):
                 raise
             log.error("the disk is full; queues and index are written when there is room")
+
+    def _forget_accepted_loss(self) -> None:
+        """It counts once: for the next loss somebody is to be asked again."""
+        path = self._files.accepted_loss
+        if self._housekeeping.failure is None and path.name in self._disk.names(path.parent):
+            self._disk.delete(path)
 
     async def __aexit__(self, *_: object) -> None:
         assert self._lock is not None
@@ -266,6 +274,11 @@ class MessageStore:
     def damaged(self) -> int:
         """Records, or stretches of the log, that were found bad since it was opened."""
         return len(self.recovered.bad) + self._reader.damaged
+
+    @property
+    def queue_files_set_aside(self) -> int:
+        """Consume queue files that did not fit the others since the store was opened."""
+        return self._queues.set_aside
 
     def bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
         """First offset and end of a queue."""

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from cometmq.seams import Disk
 from cometmq.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from cometmq.store.files import StoreFiles
+from cometmq.store.lost_tail import check_by_checkpoint, check_by_units, is_loss_accepted
 from cometmq.store.manifest import Manifest, read_manifest
 from cometmq.store.recovery import (
     NEVER,
@@ -41,11 +42,18 @@ class Opening(msgspec.Struct, frozen=True):
         disk, files, parts = self.disk, self.files, self.parts
         unclean = files.abort.name in disk.names(files.root)
         parts.log.load(log.warning)
-        checkpoint = self._believed(read_checkpoint(disk, files.checkpoint))
+        is_accepted = is_loss_accepted(files, disk)
+        read = read_checkpoint(disk, files.checkpoint)
+        has_loss = check_by_checkpoint(parts.log, read.log_end, files, is_accepted)
+        checkpoint = self._believed(read)
         manifest = read_manifest(disk, files.manifest) if checkpoint.log_end >= 0 else None
         lost = parts.queues.load(manifest)
         for topic, queue_id in lost:
             log.warning("queue %d of %s lacks files: it is made again", queue_id, topic)
+        if not unclean and read.log_end < 0:
+            has_loss = check_by_units(parts.log, parts.queues, files, is_accepted)
+        if has_loss:
+            parts.queues.keep_ends(parts.log.end)
         if manifest is None and self._lost_a_folder():
             log.warning("queues or index are gone: they are made again from the log")
             unclean, checkpoint = True, checkpoint.of_log_alone()
@@ -56,8 +64,16 @@ class Opening(msgspec.Struct, frozen=True):
         else:
             starts = Starts(safe_start(parts.log, NEVER), index=index_from)
         starts = replace(starts, lost=lost)
-        self._vouch_for_less(checkpoint, starts)
-        return recover(parts, starts)
+        if not has_loss:  # else another start must find the same, should this one not complete
+            self._vouch_for_less(read, checkpoint, starts)
+        parts.queues.clear(lost)
+        recovered = recover(parts, starts)
+        if checkpoint != read and recovered.end < read.log_end:
+            log.error(
+                "the log ends at %d: records up to %d were on disk, as %s says; the rest is lost",
+                recovered.end, read.log_end, files.checkpoint,
+            )  # fmt: skip
+        return recovered
 
     def _leave_abort_file(self) -> None:
         """With our pid. On a full disk the one that is there or an empty one: no block."""
@@ -98,12 +114,16 @@ class Opening(msgspec.Struct, frozen=True):
             return min(end, index.end_offset) if index.was_cut else end
         return None if is_whole and not unclean and checkpoint.log_end < 0 else index.end_offset
 
-    def _vouch_for_less(self, checkpoint: Checkpoint, starts: Starts) -> None:
-        """Until a part is whole again, no checkpoint may vouch for it."""
+    def _vouch_for_less(self, read: Checkpoint, checkpoint: Checkpoint, starts: Starts) -> None:
+        """Until a part is whole again, no checkpoint may vouch for it.
+
+        Nor for the end of a log that is not the one it saw, and may be cut.
+        """
         vouched = checkpoint
         if starts.lost or starts.queues != checkpoint.queues_end:
             vouched = vouched.without_queues()
         if starts.index not in (None, checkpoint.index_end):
             vouched = vouched.without_index()
-        if vouched != checkpoint and starts.queues is not None:
+        is_less = starts.lost or starts.queues is not None
+        if read.log_end != checkpoint.log_end or (vouched != checkpoint and is_less):
             write_checkpoint(self.disk, self.files.checkpoint, vouched)

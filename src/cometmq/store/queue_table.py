@@ -15,6 +15,7 @@ from cometmq.store.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue, Write, fi
 from cometmq.store.kept_units import KeptUnits
 from cometmq.store.manifest import Manifest, Span
 from cometmq.store.queue_extension import extension_of
+from cometmq.store.queue_files import QueueFiles, UnitsPast, units_past
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +38,15 @@ class QueueTable:
         self._is_valid = is_valid
         self._log_start = log_start
         self._make = make
+        self._files = QueueFiles(folder, self._file_size, disk)
         self._queues: dict[Key, ConsumeQueue] = {}
         self._kept = KeptUnits()
         self._spans: dict[Key, Span] = {}  # of those that have files
         self.swept_to = 0  # all queues know that the log starts there
         self._leaving: set[str] = set()  # topics whose files are yet to be deleted
         self._deleted: dict[str, int] = {}  # records before it in the log are of a topic no more
+        self._ends: dict[Key, int] = {}  # of queues that are made again: where they ended
+        self._keeps_ends = False  # of all of them, though they may have records
         self.has_changed = True  # since `listed` was last asked for
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue:
@@ -68,18 +72,22 @@ class QueueTable:
         return queue
 
     def _open(self, topic: str, queue_id: int) -> ConsumeQueue:
-        queue = self._make(self._folder_of(topic, queue_id), self._file_size, self._disk)
+        queue = self._new((topic, queue_id))
         if topic in self._leaving:
             return queue  # what its files hold is deleted
         queue.load(
             lambda queue_offset, physical_offset, size, _: self._is_valid(
                 topic, queue_id, queue_offset, physical_offset, size
-            )
+            ),
+            self._files.run(self._folder_of(topic, queue_id), self._spans.get((topic, queue_id))),
         )
         if queue.end > queue.first:
             queue.forget_before(self._log_start())
         self._queues[topic, queue_id] = queue
         return queue
+
+    def _new(self, key: Key) -> ConsumeQueue:
+        return self._make(self._folder_of(*key), self._file_size, self._disk)
 
     def _folder_of(self, topic: str, queue_id: int) -> Path:
         return self._folder / topic / str(queue_id)
@@ -92,6 +100,11 @@ class QueueTable:
             for name in self._disk.names(self._folder / topic):
                 if name.isdigit() and (topic, int(name)) not in seen:
                     yield topic, int(name)
+
+    @property
+    def set_aside(self) -> int:
+        """Files that were moved away since the store was opened."""
+        return self._files.set_aside
 
     # Writing
 
@@ -131,17 +144,13 @@ class QueueTable:
     def load(self, manifest: Manifest | None) -> frozenset[Key]:
         """Compare the files with those that were there; the queues that lack any.
 
-        What is left of such a queue is removed: it is to be made again. So are files of deleted
-        topics that are not in the list. Without a manifest nothing is known, and what is there is
-        taken for all.
+        Such a queue is to be made again, after `clear`. Files of deleted topics that are not in the
+        list are removed. Without a manifest what is there is taken for all, unless a file is
+        missing between others or has another size.
         """
         self.swept_to = self._log_start()
         if manifest is None:
-            for topic, queue_id in self.known():
-                bases = file_bases(self._disk, self._folder_of(topic, queue_id))
-                if bases:
-                    self._spans[topic, queue_id] = bases[0], bases[-1]
-            return frozenset()
+            return frozenset(key for key in list(self.known()) if not self._is_in_one_piece(key))
         self._spans = {
             (topic, queue_id): span
             for topic, of_topic in manifest.queues.items()
@@ -149,9 +158,6 @@ class QueueTable:
         }
         self._deleted = dict(manifest.deleted)
         lost = frozenset(key for key, span in self._spans.items() if not self._has_all(key, span))
-        for key in lost:
-            self._remove_files(self._folder_of(*key))
-            del self._spans[key]
         for topic in self._deleted.keys() - manifest.queues.keys():
             self._delete_left(topic)
         self.has_changed = bool(lost)
@@ -167,6 +173,46 @@ class QueueTable:
             )
         except FileNotFoundError:
             return False
+
+    def clear(self, lost: Collection[Key]) -> None:
+        """Remove what is left of these queues: they are made again from the log."""
+        for key in lost:
+            queue = self._queues.pop(key, None) or self._new(key)
+            end = self._files.clear(self._folder_of(*key), queue, self._spans.pop(key, None))
+            self._ends[key] = max(end, self._ends.get(key, 0))
+
+    def units_past(self, log_end: int) -> dict[Key, UnitsPast]:
+        """Queues whose last units point past the end of the log."""
+        found = {
+            key: units_past(self._new(key), last, log_end) for key, (_, last) in self._spans.items()
+        }
+        return {key: past for key, past in found.items() if past is not None}
+
+    def keep_ends(self, log_end: int) -> None:
+        """Have queues go on after the units whose records the log lost: see `restore_ends`."""
+        self._keeps_ends = True
+        for key, past in self.units_past(log_end).items():
+            self._ends[key] = max(past.end, self._ends.get(key, 0))
+
+    def restore_ends(self, log_end: int) -> None:
+        """After the log was dispatched again: no queue offset is assigned twice.
+
+        Queues that were made again and have no record in the log go on where they ended.
+        """
+        for key, end in self._ends.items():
+            queue = self.get(*key)
+            if self._keeps_ends:
+                queue.continue_at(end, max(log_end - 1, 0))
+            elif queue.is_empty:
+                queue.continue_at(end, max(self._log_start() - 1, 0))
+        self._ends.clear()
+
+    def _is_in_one_piece(self, key: Key) -> bool:
+        folder = self._folder_of(*key)
+        bases = file_bases(self._disk, folder)
+        if bases:
+            self._spans[key] = bases[0], bases[-1]
+        return self._files.whole_run(folder, bases) == bases
 
     def _note(self, key: Key, queue: ConsumeQueue) -> None:
         span = queue.span
@@ -271,10 +317,6 @@ class QueueTable:
     def deleted(self) -> Mapping[str, int]:
         """Names of topics that were deleted, and where the log ended then."""
         return self._deleted
-
-    def _remove_files(self, folder: Path) -> None:
-        for path in self._files_in(folder):
-            self._disk.delete(path)
 
 
 def write_in_order(disk: Disk, batch: list[list[Write]]) -> None:

@@ -1,6 +1,7 @@
 """What is done when a store is opened: find where the log ends, and make again what is missing."""
 
 import logging
+from pathlib import Path
 
 import msgspec
 
@@ -28,6 +29,7 @@ class Recovered(msgspec.Struct, frozen=True):
     last_stored_ms: int
     bad: tuple[BadBytes, ...]
     durable: int = 0  # the log before this offset was on disk when the store was opened
+    stale: tuple[Path, ...] = ()  # files of units whose records left the log
     vouched: int = 0  # and so were units and keys before this one
 
 
@@ -79,6 +81,7 @@ def recover(parts: Parts, starts: Starts, moved: tuple[BadBytes, ...] = ()) -> R
     commit_log.cut(end)
     commit_log.trusted_from = starts.log if starts.queues is None else starts.queues
     _cut_index(parts, end)
+    parts.queues.restore_ends(end)
     durable = starts.unsynced
     if durable is None:
         durable = end if starts.queues is None else commit_log.start
@@ -86,7 +89,7 @@ def recover(parts: Parts, starts: Starts, moved: tuple[BadBytes, ...] = ()) -> R
     vouched = end if starts.queues is None else min(starts.queues, end)
     return Recovered(
         end, requeueing.count, last_ms, tuple(bad), min(durable, end),
-        vouched=commit_log.start if starts.lost else vouched,
+        tuple(requeueing.stale_files()), commit_log.start if starts.lost else vouched,
     )  # fmt: skip
 
 

@@ -4,16 +4,17 @@
     over 85 %               the oldest go, past their time or not (`cleanFileForciblyEnable`)
     over 90 %               and puts are refused until there is room
 
-The file in use is never deleted, nor one whose units and keys are not all on disk: after a crash the
-queues could not tell where they ended. While a queue cannot be written, old files of the log stay,
-and the log of the broker says why. A reader that holds a view of a deleted one keeps it. Of the log and the index files are forgotten at once; the queues,
-which may be many, are told by `sweep`, and a reader that comes before it passes over what is gone.
-The deletion itself takes long, and is done off the loop by who asks for `doomed`.
+The file in use is never deleted, nor one whose units and keys are not all on disk: after a crash
+the queues could not tell where they ended. While queues cannot be written, old log files stay, and
+an error is logged. A reader that holds a view of a deleted file keeps it. Of the log and the index
+files are forgotten at once; the queues, which may be many, are told by `sweep`, and a reader that
+comes before it passes over what is gone. The deletion itself takes long, and is done off the loop
+by who asks for `doomed`.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 
@@ -167,16 +168,24 @@ class Retention:
             log.error("%s", self._why_held(held, failure))
 
     def _why_held(self, held: Path, failure: OSError | None) -> str:
-        why = "no flush has completed since" if failure is None else f"the last flush failed: {failure}"
+        why = (
+            "no flush has completed since"
+            if failure is None
+            else f"the last flush failed: {failure}"
+        )
         return (
-            f"{held} is due to be deleted but stays, with all log files after it: consume queues and"
-            f" index are on disk only up to offset {self._vouched()}; {why}"
+            f"{held} is due to be deleted but stays, with all log files after it: queues and index"
+            f" are on disk only up to offset {self._vouched()}; {why}"
         )
 
     @property
     def blocked_by(self) -> OSError | None:
         """The failed flush that keeps old files from being deleted, if one does."""
         return self._failure() if self._rounds_held else None
+
+    def doom(self, paths: Iterable[Path]) -> None:
+        """Have these files deleted, too."""
+        self._doomed_paths += paths
 
     def doomed(self) -> tuple[list[Region], list[Path]]:
         """Mapped files to be closed, told once; the paths of all to be deleted, until `gone`."""

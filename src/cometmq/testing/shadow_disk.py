@@ -272,6 +272,15 @@ class ShadowDisk:
         if folder_of(name) in self._names.folders:
             self._sync_folder(folder_of(name))
 
+    def move(self, path: Path, to: Path) -> None:
+        """Rename, fsync of both folders."""
+        file = self._file(path)
+        self._make_folder(folder_of(str(to)))
+        self.step()
+        self._names.change(str(path), str(to), file)
+        self._sync_folder(folder_of(str(to)))
+        self._sync_folder(folder_of(str(path)))
+
     def names(self, folder: Path) -> list[str]:
         """What is in a folder."""
         start = f"{folder}/"

@@ -136,7 +136,8 @@ class RuntimeRoom:
             "commitLogDirCapacity": f"Total : {total}, Free : {free}.",
             "remainHowManyDataToFlush": _readable(facts.unflushed_size()),
             "earliestMessageTimeStamp": str(facts.earliest_ms()),
-            **({"commitLogDamaged": str(facts.store.damaged)} if facts.store.damaged else {}),
+            **_if_any("consumeQueueFilesSetAside", facts.store.queue_files_set_aside),
+            **_if_any("commitLogDamaged", facts.store.damaged),
         }
 
     def _differing(self) -> dict[str, str]:
@@ -160,6 +161,10 @@ class RuntimeRoom:
             "EndTransactionThreadPoolQueueCapacity": config.end_transaction_pool_queue_capacity,
         }
         return {key: str(count) for key, count in shown.items()}
+
+
+def _if_any(name: str, count: int) -> dict[str, str]:
+    return {name: str(count)} if count else {}
 
 
 def _duration(passed_ms: int) -> str:
