@@ -5,10 +5,15 @@ of the log, at least as long as what was promised, each at its own place and fou
 table beside it is one that was saved, and no older than what was promised; and the checkpoint
 vouches for nothing that is gone. Of a topic that was being deleted, what was sent before is there
 or gone, all of it.
+
+Log files are cleaned in some histories. A message in a file that the store dropped may be gone, in
+the order of its queue; all others must be there. The offsets of a queue are never reused, also if
+all of its messages were cleaned.
 """
 
 import asyncio
 import json
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -44,6 +49,7 @@ CHECKPOINT = Path(ROOT) / "checkpoint"
 QUEUES = [("Orders", 0), ("Orders", 1), ("Bills", 0), ("%RETRY%group", 3)]
 HOSTS = [Host("10.1.2.3", 40000), Host("2001:db8::7", 40001)]
 FOREVER_MS = 2**62
+KEPT_MS = 72 * 3_600_000  # fileReservedTime: no younger file may be cleaned
 QUERY_MAX = 64  # maxMsgsNumBatch
 EVERY_KEY = 10**9
 
@@ -55,6 +61,7 @@ class Sent:
     message: NewMessage
     key: str
     stored: Stored
+    put_ms: int = 0
 
 
 @dataclass
@@ -69,11 +76,14 @@ class History:
     saving: int = 0  # the last that may be
     leaving: tuple[str, int] = "", 0  # a topic that is being deleted; so many were sent before
     gone: list[Sent] = field(default_factory=list)  # of deleted topics: found by their keys alone
+    cleaned: int = 0  # messages before this place of the log may be gone
 
     def after(self, kept: int, version: int) -> "History":
         """The history of a store that holds the first `kept`: a reader may have seen them."""
-        sent, gone = self.sent[:kept], list(self.gone)
-        return History(sent, kept, self.serial, saved=version, saving=self.saving, gone=gone)
+        return replace(
+            self, sent=self.sent[:kept], promised=kept, coming=[], saved=version, leaving=("", 0),
+            gone=list(self.gone),
+        )  # fmt: skip
 
     def copy(self) -> "History":
         return replace(self, sent=list(self.sent), coming=list(self.coming), gone=list(self.gone))
@@ -85,6 +95,19 @@ class History:
         self.sent = [one for one in self.sent if one not in gone]
         self.gone += [one for one in gone if one.stored.end <= log_end]
         self.leaving = "", 0
+
+    def clean(self, log_start: int, now_ms: int) -> None:
+        """The store dropped the log files before this place: they were on disk, and old."""
+        for one in self.sent:
+            if self.cleaned <= one.stored.physical_offset < log_start:
+                assert now_ms - one.put_ms > KEPT_MS, f"{one.key} was cleaned before its time"
+        self.cleaned = max(self.cleaned, log_start)
+        self.promised = max(self.promised, self.cleaned_count)
+
+    @property
+    def cleaned_count(self) -> int:
+        """The first so many of `sent` may be gone."""
+        return bisect_left(self.sent, self.cleaned, key=lambda one: one.stored.physical_offset)
 
     def of_leaving(self) -> list[Sent]:
         topic, count = self.leaving
@@ -129,10 +152,10 @@ def open_store(disk: ShadowDisk, clock: ManualClock, **settings: object) -> Mess
 
 @asynccontextmanager
 async def running(
-    disk: ShadowDisk, wall_ms: int = START_MS, **settings: object
+    disk: ShadowDisk, wall_ms: int = START_MS, clock: ManualClock | None = None, **settings: object
 ) -> AsyncIterator[MessageStore]:
     """A store that is left as a crash leaves it."""
-    store = open_store(disk, ManualClock(wall_ms), **settings)
+    store = open_store(disk, clock or ManualClock(wall_ms), **settings)
     await store.__aenter__()
     try:
         yield store
@@ -161,6 +184,15 @@ def put_batch(store: MessageStore, history: History, chance: Random, now_ms: int
     return _put(store, history, made, now_ms)
 
 
+def put_burst(store: MessageStore, history: History, chance: Random, now_ms: int) -> Stored | None:
+    """So many to one queue that its files roll, one after the other."""
+    queue = chance.choice(QUEUES)
+    stored = None
+    for _ in range(chance.randint(10, 20)):
+        stored = _put(store, history, [new_message(history, chance, queue)], now_ms) or stored
+    return stored
+
+
 def _put(
     store: MessageStore, history: History, made: list[tuple[str, NewMessage]], now_ms: int
 ) -> Stored | None:
@@ -175,7 +207,7 @@ def _put(
     finally:
         history.coming = []
     for (key, message), stored in zip(made, places, strict=True):
-        history.sent.append(Sent(message, key, stored))
+        history.sent.append(Sent(message, key, stored, now_ms))
     return places[-1]
 
 
@@ -219,7 +251,6 @@ def read_all(store: MessageStore) -> list[StoredMessage]:
     found = []
     for topic, queue_id in QUEUES:
         offset, end = store.bounds(topic, queue_id)
-        assert offset == 0, f"{topic} {queue_id} begins at {offset}"
         while offset < end:
             got = store.get(topic, queue_id, offset, 32)
             place = f"{topic} {queue_id} at {offset} of {end}"
@@ -234,27 +265,61 @@ def read_all(store: MessageStore) -> list[StoredMessage]:
 
 
 def check(store: MessageStore, history: History, chance: Random, keys: int = 8) -> int:
-    """See the top of the file. How many messages are there."""
+    """See the top of the file. How many messages are there, with those that were cleaned."""
+    assert store.log_bounds[0] <= history.cleaned, f"the log starts at {store.log_bounds[0]}"
     found = read_all(store)
     offsets = {message.physical_offset for message in found}
     if all(one.stored.physical_offset not in offsets for one in history.of_leaving()):
         history.delete(store.log_bounds[1])
-    for message, (key, coming) in zip(found[len(history.sent) :], history.coming, strict=False):
-        at = message.physical_offset
-        history.sent.append(Sent(coming, key, Stored(at, message.queue_offset, 0, 0)))
-    assert len(found) <= len(history.sent), "more than was sent"
-    for message, sent in zip(found, history.sent, strict=False):
+    cleaned = history.cleaned_count
+    check_cleaned([one for one in found if one.physical_offset < history.cleaned], history)
+    found = [one for one in found if one.physical_offset >= history.cleaned]
+    coming = found[len(history.sent) - cleaned :]
+    for message, (key, sent) in zip(coming, history.coming, strict=False):
+        at = Stored(message.physical_offset, message.queue_offset, 0, 0)
+        history.sent.append(Sent(sent, key, at, message.stored_ms))
+    kept = cleaned + len(found)
+    assert kept <= len(history.sent), "more than was sent"
+    for message, sent in zip(found, history.sent[cleaned:], strict=False):
         assert message.physical_offset == sent.stored.physical_offset, (
             f"{sent.key} at {sent.stored.physical_offset} is missing, or has moved"
         )
         check_same(message, sent)
-    assert len(found) >= history.promised, f"{len(found)} of {history.promised} promised"
-    in_log = history.gone + history.sent[: len(found)]
-    check_keys(store, sorted(in_log, key=lambda one: one.stored.physical_offset), chance, keys)
-    return len(found)
+    assert kept >= history.promised, f"{kept} of {history.promised} promised"
+    check_ends(store, history.sent[:kept])
+    in_log = [one for one in history.gone if _place(one) >= history.cleaned]
+    in_log += history.sent[cleaned:kept]
+    check_keys(store, sorted(in_log, key=_place), history.cleaned, chance, keys)
+    return kept
 
 
-def check_keys(store: MessageStore, sent: list[Sent], chance: Random, count: int) -> None:
+def _place(one: Sent) -> int:
+    return one.stored.physical_offset
+
+
+def check_cleaned(found: list[StoredMessage], history: History) -> None:
+    """Messages of a file that was dropped and not yet deleted are as they were sent."""
+    sent = {_place(one): one for one in history.sent[: history.cleaned_count]}
+    for message in found:
+        assert message.physical_offset in sent, f"{message.physical_offset} was never sent"
+        check_same(message, sent[message.physical_offset])
+
+
+def check_ends(store: MessageStore, sent: list[Sent]) -> None:
+    """A queue ends after its last message, though all of its messages may be cleaned."""
+    for topic, queue_id in QUEUES:
+        places = [
+            one.stored.queue_offset for one in sent
+            if (one.message.topic, one.message.queue_id) == (topic, queue_id)
+        ]  # fmt: skip
+        expected = max(places, default=-1) + 1
+        end = store.bounds(topic, queue_id)[1]
+        assert end == expected, f"{topic} {queue_id} ends at {end}, not {expected}"
+
+
+def check_keys(
+    store: MessageStore, sent: list[Sent], cleaned: int, chance: Random, count: int
+) -> None:
     """Each key of some messages finds all that have it, newest first, and no others."""
     having: dict[tuple[str, str], list[int]] = {}
     for one in sent:
@@ -262,7 +327,8 @@ def check_keys(store: MessageStore, sent: list[Sent], chance: Random, count: int
             having.setdefault((one.message.topic, key), []).append(one.stored.physical_offset)
     wanted = list(having) if count >= len(having) else chance.sample(list(having), count)
     for topic, key in wanted:
-        offsets = [one.physical_offset for one in store.query(topic, key, 0, FOREVER_MS)]
+        found = [one.physical_offset for one in store.query(topic, key, 0, FOREVER_MS)]
+        offsets = [at for at in found if at >= cleaned]
         expected = having[topic, key][::-1][:QUERY_MAX]
         assert offsets == expected, f"{topic} by key {key}: {offsets}, not {expected}"
 
@@ -284,6 +350,7 @@ class Camera:
     clock: Callable[[], int]
     each_step: float = 1.0  # images per step, on average
     images: list[Image] = field(default_factory=list)
+    store: MessageStore | None = None  # which cleans by itself, too
 
     def __post_init__(self) -> None:
         self.disk.before_step = self._before_step
@@ -293,8 +360,17 @@ class Camera:
         for _ in range(count):
             self.take(f"before step {self.disk.steps}")
 
+    def note_cleaned(self) -> None:
+        """What the store dropped until now: it deletes it by later steps."""
+        start = 0 if self.store is None else self.store.log_bounds[0]
+        if start > self.history.cleaned:
+            self.history.clean(start, self.clock())
+
     def take(self, moment: str) -> None:
+        self.note_cleaned()
         killed = self.chance.random() < 0.15
         image = self.disk.kill() if killed else self.disk.crash(self.chance)
+        now_ms = self.disk.wall_ms()
+        image.wall_ms = lambda: now_ms
         moment = f"{'killed' if killed else 'cut'} {moment}"
         self.images.append(Image(image, self.history.copy(), moment, self.clock()))

@@ -6,25 +6,39 @@ What is to hold is in docs/disk.md, section 6.
 """
 
 import os
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 import pytest
 
-from crash.histories import KINDS, run_history
+from crash.histories import CLEANING_KINDS, KINDS, run_history
 
 STATES = int(os.environ.get("COMETMQ_CRASH_STATES", "8000"))
+CLEANING_SHARE = 0.1  # of the states, where a smaller number must do
 
 pytestmark = pytest.mark.timeout(7200)
 
 
+def run_histories(kind: str, states: float, each_step: float = 1.0) -> Counter[str]:
+    """As many as have so many crash states."""
+    workers = os.cpu_count() or 1
+    done: Counter[str] = Counter()
+    with ProcessPoolExecutor(workers) as pool:
+        while done["states"] < states:
+            seeds = range(done["histories"], done["histories"] + workers)
+            done += sum(pool.map(partial(run_history, kind, each_step), seeds), Counter())
+    print(f"{kind}: {dict(done)}")
+    return done
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_power_cuts_lose_nothing_promised(kind):
-    workers = os.cpu_count() or 1
-    states = histories = 0
-    with ProcessPoolExecutor(workers) as pool:
-        while states < STATES / len(KINDS):
-            seeds = range(histories, histories + workers)
-            states += sum(pool.map(partial(run_history, kind), seeds))
-            histories += workers
-    print(f"{kind}: {states} states of {histories} histories")
+    run_histories(kind, STATES / len(KINDS))
+
+
+@pytest.mark.parametrize("kind", CLEANING_KINDS)
+def test_power_cuts_around_cleaning_lose_nothing_that_is_kept(kind):
+    done = run_histories(kind, CLEANING_SHARE * STATES / len(CLEANING_KINDS), 0.1)
+    for what in ("cleaned", "log_rolls", "queue_rolls", "index_rolls"):
+        assert done[what] >= done["histories"] / 2, done

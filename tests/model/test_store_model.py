@@ -57,7 +57,9 @@ class StoreMachine(RuleBasedStateMachine):
         self.queues = defaultdict(list)  # what was put, in order, by topic and queue id
         self.log = []  # the same of all queues
         self.durable = 0  # so many of them survive a power cut
-        self.start = 0  # the log before this is deleted
+        self.start = 0  # the log before this is dropped
+        self.deleted_to = 0  # and before this it is deleted, whatever happens
+        self.firsts = {}  # of queues that lost units of messages that a crash brought back
 
     @initialize()
     def open(self):
@@ -83,6 +85,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     def kept(self, items):
         return [item for item in items if item[0].physical_offset >= self.start]
+
+    def first_of(self, key):
+        """The min offset of a queue."""
+        queue = self.queues[key]
+        return max(len(queue) - len(self.kept(queue)), self.firsts.get(key, 0))
 
     # Writing
 
@@ -111,6 +118,7 @@ class StoreMachine(RuleBasedStateMachine):
     def flush(self):
         self.loop.run_until_complete(self.store.flush())
         self.durable = len(self.log)
+        self.deleted_to = self.store.log_bounds[0]
 
     @rule()
     def wait_for_disk(self):
@@ -146,8 +154,47 @@ class StoreMachine(RuleBasedStateMachine):
     def clean_what_is_new(self):
         """Nothing goes before its time."""
         self.store.clean()
-        self.flush()  # deletes what goes: a cut before that would bring it back
         self.what_is_gone()
+
+    @rule(later_ms=st.sampled_from([KEPT_MS // 2, KEPT_MS + 1]))
+    def clean_unflushed(self, later_ms):
+        """Queue units and keys may be in memory alone, and nothing is deleted yet."""
+        self.clock.jump(later_ms)
+        self.store.clean()
+        self.what_is_gone()
+
+    @rule(
+        topic=topics, queue_id=queue_ids, count=st.integers(0, 40), step=st.integers(0, 40),
+        end=st.sampled_from(["kill", "cut"]), seed=st.integers(0, 99),
+    )  # fmt: skip
+    def clean_and_crash(self, topic, queue_id, count, step, end, seed):
+        """The flush that deletes log files comes to a sudden end before one of its steps.
+
+        Units of the messages in them may be in memory alone. The store is opened twice.
+        """
+        self.put_many(topic, queue_id, count)
+        self.wait_for_disk()
+        self.clean_unflushed(KEPT_MS + 1)
+        image = self._flush_until(step, end, Random(seed))
+        if image is not None:
+            self.open_after(image, len(self.log) if end == "kill" else self.durable)
+            self.kill_and_open()
+
+    def _flush_until(self, step, end, chance):
+        """The disk before a step of a flush; None if it has not so many."""
+        images, last = [], self.disk.steps + step
+
+        def look():
+            if self.disk.steps == last:
+                images.append(self.disk.kill() if end == "kill" else self.disk.crash(chance))
+
+        before = self.durable, self.deleted_to
+        self.disk.before_step = look
+        self.flush()
+        self.disk.before_step = None
+        if images:
+            self.durable, self.deleted_to = before
+        return images[0] if images else None
 
     @invariant()
     def what_is_gone(self):
@@ -162,8 +209,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(topic=topics, queue_id=queue_ids, data=st.data())
     def get(self, topic, queue_id, data):
-        queue = self.queues[topic, queue_id]
-        first = len(queue) - len(self.kept(queue))
+        queue, first = self.queues[topic, queue_id], self.first_of((topic, queue_id))
         offset = data.draw(st.integers(first, max(first, len(queue) - 1)))
         tag = data.draw(st.sampled_from([None, "a", "Aa"]))
         wanted = None if tag is None else lambda code: code == hash_code(tag)
@@ -196,9 +242,8 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(topic=topics, queue_id=queue_ids, shift_ms=st.integers(-2000, 2000), data=st.data())
     def by_time(self, topic, queue_id, shift_ms, data):
         """The message that was stored nearest to the time, the earlier one of two."""
-        queue = self.queues[topic, queue_id]
-        kept = self.kept(queue)
-        first, times = len(queue) - len(kept), [put_ms for _, _, put_ms in kept]
+        first = self.first_of((topic, queue_id))
+        times = [put_ms for _, _, put_ms in self.queues[topic, queue_id][first:]]
         assert self.store.earliest_ms(topic, queue_id) == (times[0] if times else -1)
         if times:
             wanted_ms = data.draw(st.sampled_from(times)) + shift_ms
@@ -253,6 +298,7 @@ class StoreMachine(RuleBasedStateMachine):
         """Messages are sent beside it, and it may come to a sudden end: all of it goes, or none."""
         old = {key: queue for key, queue in self.queues.items() if key[0] == topic}
         self.queues.update((key, []) for key in old)
+        self.firsts = {key: first for key, first in self.firsts.items() if key[0] != topic}
         promised = len(self.log)
         image = self.loop.run_until_complete(self._delete(topic, turns, end, Random(seed)))
         if not end:
@@ -277,7 +323,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.loop.run_until_complete(self.store.abandon())
         self.disk = image
         self.open()
-        self.what_is_gone()
+        dropped_to, self.start = self.start, self.store.log_bounds[0]
+        assert self.deleted_to <= self.start <= dropped_to
         assert self.store.recovered.bad == ()
         end = self.store.log_bounds[1]
         lost = [item for item in self.log if item[0].end > end]
@@ -287,7 +334,18 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.log.pop() is item, "only the end is lost"
             assert self.queues[item[1].topic, item[1].queue_id].pop() is item
         self.durable = len(self.log)
+        self.find_firsts(dropped_to)
         self.everything()
+
+    def find_firsts(self, dropped_to):
+        """Of a log file that was dropped and comes back, some first units may be gone."""
+        before, self.firsts = self.firsts, {}
+        for key, queue in self.queues.items():
+            latest = sum(item[0].physical_offset < dropped_to for item in queue)
+            latest = max(latest, before.get(key, 0))
+            first = self.store.bounds(*key)[0]
+            assert self.first_of(key) <= first <= latest
+            self.firsts[key] = first
 
     def come_back(self, deleted, lost):
         """What was being deleted, if it was too early for that: nothing came in its place."""
@@ -303,13 +361,14 @@ class StoreMachine(RuleBasedStateMachine):
     def everything(self):
         self.what_is_gone()
         for (topic, queue_id), queue in self.queues.items():
-            self.agree(read_kept(self.store, topic, queue_id), self.kept(queue))
+            first = self.first_of((topic, queue_id))
+            self.agree(read_kept(self.store, topic, queue_id), queue[first:])
 
     @invariant()
     def bounds(self):
         if hasattr(self, "store"):
             for (topic, queue_id), queue in self.queues.items():
-                first = len(queue) - len(self.kept(queue))
+                first = self.first_of((topic, queue_id))
                 assert self.store.bounds(topic, queue_id) == (first, len(queue))
             if self.log:
                 assert self.store.log_bounds[1] >= self.log[-1][0].end
