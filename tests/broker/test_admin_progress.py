@@ -133,6 +133,12 @@ def test_corrections(tmp_path):
             headers.CorrectionHeader(topic="T", compare_group="me", filter_groups="x,left-out"),
         )
         found = loads(reply.body, CorrectionOffsets).correction_offsets
+        assert found == {0: 1, 1: 0}
+        left_out = headers.CorrectionHeader(
+            topic="T", compare_group="me", filter_groups="x,left-out,me"
+        )
+        reply = await desk.ask(RequestCode.QUERY_CORRECTION_OFFSET, left_out)
+        found = loads(reply.body, CorrectionOffsets).correction_offsets
         assert found == {0: 1, 1: NO_CORRECTION}
 
     at_desk(tmp_path, story)

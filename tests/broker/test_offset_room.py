@@ -33,7 +33,7 @@ def test_an_offset_is_what_was_last_committed():
             assert (await update(whole, offset)).code == 0
             assert (await query(whole)).header.offset == offset
         assert (await query(whole, queue_id=1)).header.offset == 0
-        assert whole.groups.get("G").group_name == "G", "a group is made by its first commit"
+        assert whole.groups.get("G") is None, "a commit makes no group"
 
     at_broker(story)
 
@@ -55,21 +55,40 @@ def test_a_new_group_starts_at_the_beginning_of_a_young_queue():
 
 
 @pytest.mark.parametrize(
-    ("changes", "code"),
+    ("changes", "found"),
     [
-        ({"topic": "Nobody"}, ResponseCode.TOPIC_NOT_EXIST),
-        ({"queue_id": 2}, ResponseCode.SYSTEM_ERROR),
-        ({"queue_id": -1}, ResponseCode.SYSTEM_ERROR),
-        ({"group": "../x"}, ResponseCode.SYSTEM_ERROR),
-        ({"offset": -1}, ResponseCode.SYSTEM_ERROR),
+        ({"topic": "Nobody"}, {"Nobody@G": {0: 5}}),
+        ({"queue_id": 2}, {"T@G": {2: 5}}),
+        ({"queue_id": -1}, {"T@G": {-1: 5}}),
+        ({"offset": -1}, {"T@G": {0: -1}}),
     ],
 )
-def test_an_offset_of_what_is_not_there_is_refused(changes, code):
+def test_an_offset_of_an_unknown_queue_is_stored(changes, found):
+    async def story(whole):
+        whole.make_topic()
+        reply = await update(whole, **({"offset": 5} | changes))
+        assert reply.code == 0, reply.remark
+        assert whole.offsets.body.offset_table == found
+
+    at_broker(story)
+
+
+def test_an_offset_below_0_counts_as_none():
+    async def story(whole):
+        whole.make_topic()
+        await update(whole, -1)
+        assert (await query(whole)).header.offset == 0
+
+    at_broker(story)
+
+
+@pytest.mark.parametrize("changes", [{"group": "../x"}, {"topic": "a@b"}])
+def test_an_offset_under_a_bad_name_is_refused(changes):
     async def story(whole):
         whole.make_topic()
         before = whole.state()
         reply = await update(whole, **({"offset": 5} | changes))
-        assert (reply.code, bool(reply.remark)) == (code, True)
+        assert (reply.code, bool(reply.remark)) == (ResponseCode.SYSTEM_ERROR, True)
         assert whole.state() == before
 
     at_broker(story)
@@ -85,8 +104,9 @@ def test_bounds_of_a_queue():
             found = [(await whole.ask(code, header)).header.offset for code in BOUNDS.values()]
             assert tuple(found) == bounds
         for code in BOUNDS.values():
-            reply = await whole.ask(code, QueueHeader(topic="T", queue_id=9))
-            assert reply.code == ResponseCode.SYSTEM_ERROR
+            for topic, queue_id in (("T", 9), ("T", -1), ("Nobody", 0)):
+                reply = await whole.ask(code, QueueHeader(topic=topic, queue_id=queue_id))
+                assert (reply.code, reply.header.offset) == (0, 0), "as an empty queue"
 
     at_broker(story)
 

@@ -13,10 +13,10 @@ from cometmq.protocol.properties import decode_properties, encode_properties
 TOPIC = "DefaultCluster_REPLY_TOPIC"
 
 
-def header(shape=SendHeader, topic=TOPIC, queue_id=0, client_id="p1"):
+def header(shape=SendHeader, topic=TOPIC, queue_id=0, client_id="p1", default_topic="TBW102"):
     properties = {"CORRELATION_ID": "42", "REPLY_TO_CLIENT": client_id}
     return shape(
-        producer_group="G", topic=topic, default_topic="TBW102", default_topic_queue_nums=4,
+        producer_group="G", topic=topic, default_topic=default_topic, default_topic_queue_nums=4,
         queue_id=queue_id, sys_flag=0, born_timestamp=5, flag=0, reconsume_times=0,
         properties=encode_properties(properties),
     )  # fmt: skip
@@ -102,7 +102,7 @@ def test_a_reply_that_cannot_be_kept_is_pushed_all_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"topic": "unknown"}, ResponseCode.TOPIC_NOT_EXIST),
+        ({"topic": "unknown", "default_topic": "none"}, ResponseCode.TOPIC_NOT_EXIST),
         ({"topic": "SCHEDULE_TOPIC_XXXX"}, ResponseCode.NO_PERMISSION),
         ({"topic": "a/b"}, ResponseCode.SYSTEM_ERROR),
         ({"queue_id": 1}, ResponseCode.SYSTEM_ERROR),

@@ -427,7 +427,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(body):
     async def story(whole):
         whole.make_topic()
         before = whole.state()
-        reply = await whole.ask(RequestCode.SEND_BATCH_MESSAGE, send_header(), body)
+        reply = await whole.ask(RequestCode.SEND_BATCH_MESSAGE, send_header(batch=True), body)
         assert reply.code == ResponseCode.MESSAGE_ILLEGAL
         assert whole.state() == before
 
@@ -436,7 +436,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(body):
 
 def test_retries_are_not_sent_in_batches():
     async def story(whole):
-        header = send_header(topic="%RETRY%G")
+        header = send_header(topic="%RETRY%G", batch=True)
         reply = await whole.ask(RequestCode.SEND_BATCH_MESSAGE, header, batch(b"a"))
         assert reply.code == ResponseCode.MESSAGE_ILLEGAL
 

@@ -57,7 +57,7 @@ def good_requests(half_place, half_offset, given_up_id, message_id):
     return {
         code.SEND_MESSAGE: (_SEND, b"hello"),
         code.SEND_MESSAGE_V2: (_SEND_V2, b"hello"),
-        code.SEND_BATCH_MESSAGE: (_SEND_V2, _BATCH),
+        code.SEND_BATCH_MESSAGE: (_SEND_V2 | {"m": "true"}, _BATCH),
         code.SEND_REPLY_MESSAGE: (_SEND | {"properties": _REPLY}, b"answer"),
         code.SEND_REPLY_MESSAGE_V2: (_SEND_V2 | {"i": _REPLY}, b"answer"),
         code.PULL_MESSAGE: (
@@ -204,7 +204,7 @@ def spoiled(header, fields, body):
 def _bad_values(kind):
     """How it is spoiled, and the value."""
     if isinstance(kind, UnionType):
-        (kind,) = (each for each in kind.types if not isinstance(each, NoneType))
+        kind = next(each for each in kind.types if not isinstance(each, NoneType))
     match kind:
         case IntType():
             most = kind.le
@@ -214,7 +214,7 @@ def _bad_values(kind):
                 yield f"number {value}", str(value)
         case BoolType():
             for value in ("maybe", "2", "-1", ""):
-                yield f"wrong {value!r}", value
+                yield f"boolean {value!r}", value
         case StrType():
             for how, value in STRANGE_TEXTS.items():
                 yield f"text {how}", value

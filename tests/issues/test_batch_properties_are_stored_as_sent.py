@@ -17,7 +17,7 @@ NOT_UTF8 = b"KEYS\x01k\xff\xfe1\x02TAGS\x01t\xe9"
 
 async def send_batch(whole, properties, batch_properties=""):
     body = pack_entries((0, b"body", each) for each in properties)
-    header = send_header(topic="T", queue_id=0, properties=batch_properties)
+    header = send_header(topic="T", queue_id=0, properties=batch_properties, batch=True)
     reply = await whole.ask(RequestCode.SEND_BATCH_MESSAGE, header, body)
     assert reply.code == 0, reply.remark
 

@@ -4,7 +4,8 @@ import re
 
 import msgspec
 
-from cometmq.errors import BadSetting
+from cometmq.errors import BadSetting, Refused
+from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.names import SCHEDULE_TOPIC
 from cometmq.protocol.properties import (
@@ -14,11 +15,13 @@ from cometmq.protocol.properties import (
     has_property,
     number_in,
     put_property,
+    take_property,
 )
 from cometmq.store.new_message import NewMessage
 
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LEVEL = re.compile(r"(\d+)([smhd])")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,40}")
 _TRANSACTION = int(MessageFlag.TRANSACTION)
 _UNDECIDED = (int(MessageFlag.PREPARED), int(MessageFlag.ROLLBACK))
 
@@ -44,7 +47,7 @@ class DelayLevels:
         """The message itself; one that is to be delayed goes to the schedule topic instead."""
         if not has_property(message.properties_text, DELAY):
             return message
-        level = self._level_in(message.properties_text)
+        level = self._asked_level(message.properties_text)
         if level <= 0 or message.sys_flag & _TRANSACTION in _UNDECIDED:
             return message
         text = put_property(message.properties_text, DELAY, str(level))
@@ -57,6 +60,17 @@ class DelayLevels:
     def _level_in(self, properties_text: str) -> int:
         """What a message asks for, and no more than there is; 0 if nothing."""
         return min(number_in(properties_text, DELAY) or 0, self.count)
+
+    def _asked_level(self, properties_text: str) -> int:
+        """The same for a new message; Refused if it is no 32-bit number."""
+        _, text = take_property(properties_text, DELAY)
+        if not text:
+            return 0
+        if _NUMBER.fullmatch(text) is None or not -(2**31) <= int(text) < 2**31:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR, f"property {DELAY} is no number: {text[:40]!r}"
+            )
+        return min(int(text), self.count)
 
     def unit_code(self, topic: str, properties_text: str, tag_code: int, stored_ms: int) -> int:
         """What a queue's unit holds: of a delayed message the time it is due, else its tag code."""

@@ -38,8 +38,9 @@ class OffsetTable:
         self.file.changed()
 
     def get(self, group: str, topic: str, queue_id: int) -> int | None:
-        """What the group wants next; None if it never said."""
-        return self._offsets.get(topic + _SEPARATOR + group, {}).get(queue_id)
+        """What the group wants next; None if it never said, or said a number below 0."""
+        offset = self._offsets.get(topic + _SEPARATOR + group, {}).get(queue_id, -1)
+        return offset if offset >= 0 else None
 
     def of(self, group: str, topic: str) -> dict[int, int]:
         """All queues of a topic."""

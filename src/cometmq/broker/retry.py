@@ -97,7 +97,7 @@ class Retries:
             )
         queue_id = random.randrange(max(retry.read_queue_nums, 1))  # noqa: S311 - spreads load
         copy = copy_of(message, retry.topic_name, queue_id)
-        copy.properties_text = _with_origin(message)
+        copy.properties_text = put_property(_with_origin(message), WAIT, "false")
         copy.reconsume_times += 1
         limit = self._limit(group, link, ask.max_reconsume_times)
         if message.reconsume_times >= limit or ask.delay_level < 0:

@@ -17,7 +17,7 @@ from cometmq.protocol.codes import VERSION_3_0_11, VERSION_4_9_4, RequestCode, R
 from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.flags import TopicFlag
 from cometmq.protocol.headers import namesrv as headers
-from cometmq.protocol.headers.base import NoHeader
+from cometmq.protocol.headers.base import NoHeader, is_true
 from cometmq.protocol.message import body_crc
 from cometmq.remoting.dispatch import Call, Link, Reply, Route, Routes
 from cometmq.seams import Clock
@@ -125,7 +125,8 @@ class Routing:
         body = self.encoded.route(
             ask.topic,
             self.kv.get(ORDER_TOPICS, ask.topic) if ordered else None,
-            standard=ask.accept_standard_json_only or call.command.version >= VERSION_4_9_4,
+            standard=is_true(ask.accept_standard_json_only)
+            or call.command.version >= VERSION_4_9_4,
         )
         if body is None:
             raise Refused(

@@ -96,7 +96,7 @@ def response_to(
 
 # JSON ------------------------------------------------------------------------------------------
 
-read_json = msgspec.json.Decoder(Command).decode  # raises one of UNREADABLE
+read_json = msgspec.json.Decoder(Command, strict=False).decode  # raises one of UNREADABLE
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _write_json = msgspec.json.encode
 

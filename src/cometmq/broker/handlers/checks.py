@@ -96,10 +96,15 @@ class Checks:
         return topic
 
 
+def has_queue(topic: TopicConfig, queue_id: int) -> bool:
+    """Can this queue be read from or written to?"""
+    return 0 <= queue_id < max(topic.read_queue_nums, topic.write_queue_nums)
+
+
 def with_queue(topic: TopicConfig, queue_id: int) -> TopicConfig:
     """A topic that has this queue, to be read from or written to."""
     count = max(topic.read_queue_nums, topic.write_queue_nums)
-    if not 0 <= queue_id < count:
+    if not has_queue(topic, queue_id):
         raise _no_such_queue(topic.topic_name, queue_id, count)
     return topic
 

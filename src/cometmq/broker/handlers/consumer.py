@@ -78,7 +78,10 @@ class ConsumerRoom:
         """INVOKE_BROKER_TO_GET_CONSUMER_STATUS: offsets as the members of a group have them."""
         group = self.clients.consumers.get(ask.group)
         if group is None:
-            raise _offline(f"No Any Consumer online in the consumer group: [{ask.group}]")
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"No Any Consumer online in the consumer group: [{ask.group}]",
+            )
         asked = [
             client
             for client in group.members.values()
@@ -123,7 +126,9 @@ class ConsumerRoom:
     def _member(self, group: str, client_id: str | None) -> Client:
         client = self.clients.member(group, client_id or "")
         if client is None:
-            raise _offline(f"The Consumer <{group}> <{client_id}> not online")
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online"
+            )
         return client
 
     async def _passed_on(

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from cometmq.broker.handlers.checks import Checks
+from cometmq.broker.handlers.checks import Checks, has_queue
 from cometmq.broker.offsets import OffsetTable
 from cometmq.errors import Refused
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.headers import offset as headers
+from cometmq.protocol.names import check_group, check_topic
 from cometmq.remoting.dispatch import Call, Reply
 from cometmq.store.message_store import MessageStore
 
@@ -24,7 +25,8 @@ class OffsetRoom:
         offset = self.offsets.get(ask.consumer_group, ask.topic, ask.queue_id)
         if offset is None:
             first, _ = self._bounds(ask.topic, ask.queue_id)
-            if first > 0 or not self.store.is_hot(ask.topic, ask.queue_id, 0):
+            is_known = self._is_known(ask.topic, ask.queue_id)
+            if is_known and (first > 0 or not self.store.is_hot(ask.topic, ask.queue_id, 0)):
                 raise Refused(
                     ResponseCode.QUERY_NOT_FOUND,
                     f"Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first: "
@@ -34,12 +36,9 @@ class OffsetRoom:
         return _offset(offset)
 
     def update(self, call: Call, ask: headers.UpdateOffsetHeader) -> Reply:
-        """UPDATE_CONSUMER_OFFSET."""
-        group = self.checks.groups.known(ask.consumer_group)
-        self.checks.known_queue(ask.topic, ask.queue_id)
-        if ask.commit_offset < 0:
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"offset {ask.commit_offset} is below 0")
-        self.checks.groups.keep(group)
+        """UPDATE_CONSUMER_OFFSET: of any queue, also of one that is not here."""
+        check_group(ask.consumer_group)
+        check_topic(ask.topic)
         self.offsets.commit(ask.consumer_group, ask.topic, ask.queue_id, ask.commit_offset)
         return Reply()
 
@@ -53,18 +52,24 @@ class OffsetRoom:
 
     def by_time(self, call: Call, ask: headers.SearchOffsetHeader) -> Reply:
         """SEARCH_OFFSET_BY_TIMESTAMP."""
-        self.checks.known_queue(ask.topic, ask.queue_id)
+        if not self._is_known(ask.topic, ask.queue_id):
+            return _offset(0)
         return _offset(self.store.offset_by_time(ask.topic, ask.queue_id, ask.timestamp))
 
     def earliest(self, call: Call, ask: headers.QueueHeader) -> Reply:
         """GET_EARLIEST_MSG_STORETIME."""
-        self.checks.known_queue(ask.topic, ask.queue_id)
-        time_ms = self.store.earliest_ms(ask.topic, ask.queue_id)
+        time_ms = -1
+        if self._is_known(ask.topic, ask.queue_id):
+            time_ms = self.store.earliest_ms(ask.topic, ask.queue_id)
         return Reply(header=headers.StoreTimeReplyHeader(timestamp=time_ms))
 
     def _bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
-        self.checks.known_queue(topic, queue_id)
-        return self.store.bounds(topic, queue_id)
+        return self.store.bounds(topic, queue_id) if self._is_known(topic, queue_id) else (0, 0)
+
+    def _is_known(self, topic: str, queue_id: int) -> bool:
+        """An unknown queue is answered as an empty one, and is not looked for on disk."""
+        found = self.checks.topics.get(topic)
+        return found is not None and has_queue(found, queue_id)
 
 
 def _offset(offset: int) -> Reply:

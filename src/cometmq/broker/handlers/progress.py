@@ -18,6 +18,7 @@ from cometmq.protocol.bodies.tables import DelayOffsetTable, TopicConfig
 from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.headers import consumer as headers
 from cometmq.protocol.headers.base import NoHeader
+from cometmq.protocol.java import date_text
 from cometmq.remoting.dispatch import Call, Reply
 from cometmq.store.message_store import MessageStore
 
@@ -77,11 +78,11 @@ class ProgressRoom:
         return Reply(body=dumps(bodies.QueueTimeSpans(consume_time_span_set=spans)))
 
     def correction(self, call: Call, ask: headers.CorrectionHeader) -> Reply:
-        """QUERY_CORRECTION_OFFSET: by queue, the least that any other group wants next.
+        """QUERY_CORRECTION_OFFSET: by queue, the least that any group wants next.
 
-        Where the compared group is not past it, there is nothing to correct.
+        Where the compared group is before all that count, there is nothing to correct.
         """
-        left_out = set((ask.filter_groups or "").split(",")) | {ask.compare_group}
+        left_out = set((ask.filter_groups or "").split(","))
         found: dict[int, int] = {}
         for group in self.offsets.groups_of(ask.topic):
             if group in left_out:
@@ -138,11 +139,16 @@ class ProgressRoom:
         delay_ms = 0
         if offset < self.store.bounds(topic, queue_id)[1]:
             delay_ms = max(now_ms - self.facts.stored_ms(topic, queue_id, offset), 0)
+        end_ms = self.facts.last_stored_ms(topic, queue_id)
+        consume_ms = self.facts.stored_ms(topic, queue_id, offset - 1) if offset else begin_ms
         return bodies.QueueTimeSpan(
             message_queue=MessageQueue(topic, self.identity.name, queue_id),
             min_ms=begin_ms,
-            max_ms=self.facts.last_stored_ms(topic, queue_id),
-            consume_ms=self.facts.stored_ms(topic, queue_id, offset - 1) if offset else begin_ms,
+            min_text=date_text(begin_ms),
+            max_ms=end_ms,
+            max_text=date_text(end_ms),
+            consume_ms=consume_ms,
+            consume_text=date_text(consume_ms),
             delay_time=delay_ms,
         )
 

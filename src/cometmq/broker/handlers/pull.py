@@ -22,7 +22,7 @@ from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.flags import PullFlag
 from cometmq.protocol.headers.pull import PullHeader, PullReplyHeader
 from cometmq.protocol.names import OFFSET_MOVED_TOPIC
-from cometmq.protocol.properties import KEYS, TAGS, encode_properties
+from cometmq.protocol.properties import DELAY, KEYS, TAGS, encode_properties
 from cometmq.remoting.dispatch import Call, Outcome, Reply
 from cometmq.seams import Clock
 from cometmq.store.found import Found, GetStatus
@@ -75,7 +75,7 @@ class Pulling:
         wanted = self.filters.of_pull(ask, group)
         if self.checks.groups.get(ask.consumer_group) is None:
             self.checks.groups.keep(group)
-        if ask.sys_flag & _COMMIT_OFFSET and ask.commit_offset >= 0:
+        if ask.sys_flag & _COMMIT_OFFSET:
             self.offsets.commit(ask.consumer_group, ask.topic, ask.queue_id, ask.commit_offset)
         found = self.store.get(  # as `_read`, without a call
             ask.topic, ask.queue_id, ask.queue_offset, ask.max_msg_nums, wanted.tag, wanted.record
@@ -164,7 +164,9 @@ class Pulling:
             topic=OFFSET_MOVED_TOPIC,
             queue_id=0,
             body=dumps(note),
-            properties_text=encode_properties(dict.fromkeys((KEYS, TAGS), ask.consumer_group)),
+            properties_text=encode_properties(
+                {KEYS: ask.consumer_group, TAGS: ask.consumer_group, DELAY: "0"}
+            ),
             born_ms=call.received_ms,
             born_host=self.identity.host,
         )

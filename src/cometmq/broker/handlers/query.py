@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from cometmq.broker.clients import Clients
-from cometmq.broker.filters import EVERYTHING, Filters, Wanted
-from cometmq.broker.handlers.checks import Checks
+from cometmq.broker.filters import Filters, Wanted
+from cometmq.broker.handlers.checks import Checks, has_queue
 from cometmq.broker.shown_units import shown
 from cometmq.errors import Refused
 from cometmq.protocol.bodies.heartbeat import Subscription
@@ -37,16 +37,17 @@ class QueryRoom:
         count_max = ask.max_num
         if ask.unique_key_query:
             count_max = self.checks.settings.now(StoreConfig).default_query_max_num
-        if count_max < 1:
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"maxNum is {ask.max_num}, not 1 up")
-        self.checks.known_topic(ask.topic)
-        found = await self.store.search(
-            ask.topic, ask.key, ask.begin_timestamp, ask.end_timestamp, count_max
-        )
+        if count_max < 0:
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"maxNum is {ask.max_num}, below 0")
+        found = []
+        if count_max and self.checks.topics.get(ask.topic) is not None:
+            found = await self.store.search(
+                ask.topic, ask.key, ask.begin_timestamp, ask.end_timestamp, count_max
+            )
         # A put is in the index before it is answered, so the index is always as new as the log.
         header = headers.QueryMessageReplyHeader(
-            index_last_update_timestamp=call.received_ms,
-            index_last_update_phyoffset=self.store.log_bounds[1],
+            index_last_update_timestamp=call.received_ms if found else 0,
+            index_last_update_phyoffset=self.store.log_bounds[1] if found else 0,
         )
         if not found:
             return Reply(
@@ -68,10 +69,12 @@ class QueryRoom:
     def queue(self, call: Call, ask: headers.QueryConsumeQueueHeader) -> Reply:
         """QUERY_CONSUME_QUEUE: its units, and whether a group's filter lets them pass."""
         topic = ask.topic or ""
-        self.checks.known_queue(topic, ask.queue_id)
+        known = self.checks.topics.get(topic)
+        if known is None or not has_queue(known, ask.queue_id):
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"{ask.queue_id}@{topic} is not exist!")
         group = ask.consumer_group
         subscription = self._subscription(group, topic)
-        wanted = self.filters.of(subscription) if subscription is not None else EVERYTHING
+        wanted = self.filters.of(subscription) if subscription is not None else None
         first, end = self.store.bounds(topic, ask.queue_id)
         if not first <= ask.index < end:
             # No body: so is it there, and its clients know.
@@ -101,7 +104,10 @@ class QueryRoom:
             return f"{group}@{topic} is not online!"
         return self.filters.condition_text(group, topic)
 
-    def _passes(self, unit: Unit, wanted: Wanted) -> bool:
+    def _passes(self, unit: Unit, wanted: Wanted | None) -> bool:
+        """Would the group get it? A group without a subscription gets nothing."""
+        if wanted is None:
+            return False
         if wanted.tag is not None and not wanted.tag(unit.code):
             return False
         if wanted.record is None:

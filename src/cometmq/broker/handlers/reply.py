@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from cometmq.broker.clients import Clients
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.handlers.checks import Checks
-from cometmq.broker.handlers.send import message_of
+from cometmq.broker.handlers.send import any_queue, message_of, new_topic, refused_send
 from cometmq.broker.identity import Identity
 from cometmq.broker.intake import Intake
 from cometmq.broker.stats import BrokerStats
 from cometmq.errors import PeerError, Refused, WorldError
 from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.headers.base import is_true
 from cometmq.protocol.headers.send import PushReplyHeader, SendHeader, TracedReplyHeader
 from cometmq.protocol.message_id import OffsetId
 from cometmq.protocol.properties import (
@@ -42,16 +43,22 @@ class Replying:
 
     async def reply(self, call: Call, ask: SendHeader) -> Reply:
         """SEND_REPLY_MESSAGE and SEND_REPLY_MESSAGE_V2."""
-        if self.checks.open_to_sends(ask.topic, ask.queue_id, call.received_ms) is None:
-            self.checks.known_topic(ask.topic)
-        failure = await self._pushed(call, ask)
         config = self.checks.settings.now(BrokerConfig)
-        stored = self._kept(call, ask) if config.store_reply_message_enable else None
+        try:
+            known = self.checks.open_to_sends(ask.topic, ask.queue_id, call.received_ms)
+            topic = known or new_topic(self.checks, ask)
+        except PeerError as error:
+            return refused_send(error, config)
+        queue_id = ask.queue_id if ask.queue_id >= 0 else any_queue(topic)
+        failure = await self._pushed(call, ask)
+        stored = self._kept(call, ask, queue_id) if config.store_reply_message_enable else None
+        if known is None:
+            self.checks.topics.keep(topic)
         if stored is not None:
             await self.intake.confirmed(stored)
         header = TracedReplyHeader(
             msg_id=str(OffsetId(self.identity.host, stored.physical_offset)) if stored else "0",
-            queue_id=max(ask.queue_id, 0) if stored else 0,
+            queue_id=queue_id if stored else 0,
             queue_offset=stored.queue_offset if stored else 0,
             region_id=config.region_id,
             trace_on=config.trace_on,
@@ -80,7 +87,7 @@ class Replying:
             flag=ask.flag,
             properties=put_property(properties, PUSH_REPLY_TIME, str(now_ms)),
             reconsume_times=ask.reconsume_times,
-            unit_mode=ask.unit_mode,
+            unit_mode=is_true(ask.unit_mode),
             born_host=f"/{call.link.peer}",  # as Java writes an address
             store_host=f"/{self.identity.host}",
             store_timestamp=now_ms,
@@ -94,9 +101,8 @@ class Replying:
             return f"push reply message to <{client_id}> fail: {answer.remark or answer.code}"
         return None
 
-    def _kept(self, call: Call, ask: SendHeader) -> Stored | None:
+    def _kept(self, call: Call, ask: SendHeader, queue_id: int) -> Stored | None:
         """As a message; if that cannot be, it was pushed all the same."""
-        queue_id = max(ask.queue_id, 0)
         message = message_of(call, ask, queue_id, ask.properties or "")
         try:
             stored = self.intake.put(message, self.clock.wall_ms())

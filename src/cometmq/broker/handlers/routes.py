@@ -82,7 +82,7 @@ def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
         code.SEND_MESSAGE_V2: Route(
             sending.send, SendHeaderV2, "send", jointly=sending.send_jointly
         ),
-        code.SEND_BATCH_MESSAGE: Route(sending.send_batch, SendHeaderV2, "send"),
+        code.SEND_BATCH_MESSAGE: Route(sending.send, SendHeaderV2, "send"),
     }
 
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
+
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.handlers.checks import Checks, with_queue
 from cometmq.broker.identity import Identity
@@ -21,7 +23,14 @@ from cometmq.live_settings import LiveSettings
 from cometmq.protocol.batch import unpack_columns
 from cometmq.protocol.bodies.tables import TopicConfig
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.headers.send import SendHeader, TracedReplyHeader, send_replies
+from cometmq.protocol.flags import TopicFlag
+from cometmq.protocol.headers.base import is_true
+from cometmq.protocol.headers.send import (
+    RefusedSendHeader,
+    SendHeader,
+    TracedReplyHeader,
+    send_replies,
+)
 from cometmq.protocol.names import RETRY_PREFIX
 from cometmq.protocol.properties import NAME_VALUE_SEPARATOR, TRANSACTION_PREPARED
 from cometmq.remoting.dispatch import Call, Jointly, JointOutcome, Outcome, Replies, Reply
@@ -53,11 +62,19 @@ class Sending:
     page_cache: PageCache
 
     def send(self, call: Call, ask: SendHeader) -> Outcome:
-        """SEND_MESSAGE and SEND_MESSAGE_V2."""
+        """SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE: a field says if it is a batch."""
         began_ms = self._in_time(call)
+        try:
+            if ask.batch and is_true(ask.batch):
+                return self._send_batch(call, ask, began_ms)
+            return self._send_one(call, ask, began_ms)
+        except PeerError as error:  # a producer gets what its trace needs also with a refusal
+            return refused_send(error, self.settings.now(BrokerConfig))
+
+    def _send_one(self, call: Call, ask: SendHeader, began_ms: int) -> Outcome:
         known = self.checks.open_to_sends(ask.topic, ask.queue_id, call.received_ms)
-        topic = known or self._new_topic(ask)
-        queue_id = ask.queue_id if ask.queue_id >= 0 else _any_queue(topic)
+        topic = known or new_topic(self.checks, ask)
+        queue_id = ask.queue_id if ask.queue_id >= 0 else any_queue(topic)
         text, waits = self.properties.of(ask.properties or "")
         message = message_of(call, ask, queue_id, text)
         if ask.topic.startswith(RETRY_PREFIX):
@@ -83,9 +100,10 @@ class Sending:
             return None
         try:
             began_ms = self._in_time(calls[0])
-            for topic, queue_id in {(ask.topic, ask.queue_id) for ask in asks}:
+            for topic, queue_id, batch in {(ask.topic, ask.queue_id, ask.batch) for ask in asks}:
                 known = self.checks.open_to_sends(topic, queue_id, received_ms)
-                if known is None or queue_id < 0 or topic.startswith(RETRY_PREFIX):
+                is_unusual = queue_id < 0 or topic.startswith(RETRY_PREFIX) or is_true(batch)
+                if known is None or is_unusual:
                     return None
         except PeerError:
             return None
@@ -99,16 +117,14 @@ class Sending:
         self.stats.put_each(messages, stored)
         return self._answer_jointly(received_ms, began_ms, messages, stored, at_once)
 
-    def send_batch(self, call: Call, ask: SendHeader) -> Outcome:
-        """SEND_BATCH_MESSAGE."""
-        began_ms = self._in_time(call)
+    def _send_batch(self, call: Call, ask: SendHeader, began_ms: int) -> Outcome:
         if ask.topic.startswith(RETRY_PREFIX):
             raise Refused(
                 ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group"
             )
         known = self.checks.open_to_sends(ask.topic, ask.queue_id, call.received_ms)
-        topic = known or self._new_topic(ask)
-        queue_id = ask.queue_id if ask.queue_id >= 0 else _any_queue(topic)
+        topic = known or new_topic(self.checks, ask)
+        queue_id = ask.queue_id if ask.queue_id >= 0 else any_queue(topic)
         messages, waits = self._batch(call, ask, queue_id)
         put, stored = self.intake.put_batch(messages, call.received_ms)
         if known is None:
@@ -156,16 +172,6 @@ class Sending:
             took = f"the last message took {cache.took_ms}ms to be written"
             raise Refused(ResponseCode.SYSTEM_BUSY, f"[PCBUSY_CLEAN_QUEUE]{busy}, {took}, {limit}")
         return now_ms
-
-    def _new_topic(self, ask: SendHeader) -> TopicConfig:
-        """One that is not there, as it will be made once the message is stored."""
-        if ask.topic.startswith(RETRY_PREFIX):
-            topic = TopicConfig(topic_name=ask.topic, read_queue_nums=1, write_queue_nums=1)
-        else:
-            topic = self.topics.like(
-                ask.default_topic, ask.topic, ask.default_topic_queue_nums
-            ) or self.checks.known_topic(ask.topic)
-        return with_queue(topic, max(ask.queue_id, 0))
 
     def _half(self, message: NewMessage) -> NewMessage:
         if self.settings.now(BrokerConfig).reject_transaction_message:
@@ -276,5 +282,28 @@ def _messages(
     )
 
 
-def _any_queue(topic: TopicConfig) -> int:
+def new_topic(checks: Checks, ask: SendHeader) -> TopicConfig:
+    """A topic that is not there, as it will be made once the message is stored."""
+    if ask.topic.startswith(RETRY_PREFIX):
+        topic = TopicConfig(topic_name=ask.topic, read_queue_nums=1, write_queue_nums=1)
+        flag = TopicFlag.UNIT_SUB
+    else:
+        topic = checks.topics.like(
+            ask.default_topic, ask.topic, ask.default_topic_queue_nums
+        ) or checks.known_topic(ask.topic)
+        flag = TopicFlag.UNIT
+    if is_true(ask.unit_mode):
+        topic = msgspec.structs.replace(topic, topic_sys_flag=int(flag))
+    return with_queue(topic, max(ask.queue_id, 0))
+
+
+def refused_send(error: PeerError, config: BrokerConfig) -> Reply:
+    """The answer to a send that was refused."""
+    header = RefusedSendHeader(region_id=config.region_id, trace_on=config.trace_on)
+    code = error.code if isinstance(error, Refused) else ResponseCode.SYSTEM_ERROR.value
+    return Reply(code, header, remark=str(error))
+
+
+def any_queue(topic: TopicConfig) -> int:
+    """One of its queues by chance, as producers ask for with a number below 0."""
     return random.randrange(max(topic.write_queue_nums, 1))  # noqa: S311 - spreads load

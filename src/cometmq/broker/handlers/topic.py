@@ -17,7 +17,6 @@ from cometmq.protocol.bodies.stats import TopicOffset, TopicStats
 from cometmq.protocol.bodies.tables import TopicConfig
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.fastjson import dumps
-from cometmq.protocol.flags import Perm
 from cometmq.protocol.headers.base import NoHeader
 from cometmq.protocol.headers.topic import CreateTopicHeader, TopicHeader
 from cometmq.protocol.names import SYSTEM_TOPICS, check_topic, is_system_topic
@@ -27,7 +26,6 @@ from cometmq.store.message_store import MessageStore
 log = logging.getLogger(__name__)
 
 _QUEUES_MAX = 65_536
-_PERM_MAX = int(Perm.READ | Perm.WRITE | Perm.INHERIT)
 _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
 
@@ -48,10 +46,8 @@ class TopicRoom:
         """UPDATE_AND_CREATE_TOPIC; answered once it is on disk, and announced."""
         self._is_users(ask.topic)
         for name, count in (("read", ask.read_queue_nums), ("write", ask.write_queue_nums)):
-            if not 1 <= count <= _QUEUES_MAX:
-                raise _bad(f"{name}QueueNums is {count}, not 1 to {_QUEUES_MAX}")
-        if not 0 <= ask.perm <= _PERM_MAX:
-            raise _bad(f"perm is {ask.perm}, not a sum of 4 (read), 2 (write) and 1 (inherit)")
+            if not 0 <= count <= _QUEUES_MAX:
+                raise _bad(f"{name}QueueNums is {count}, not 0 to {_QUEUES_MAX}")
         if ask.topic_filter_type not in _FILTER_TYPES:
             raise _bad(f"topicFilterType is none of {', '.join(_FILTER_TYPES)}")
         self.topics.put(
@@ -62,7 +58,7 @@ class TopicRoom:
                 perm=ask.perm,
                 topic_filter_type=ask.topic_filter_type,
                 topic_sys_flag=ask.topic_sys_flag or 0,
-                order=ask.order,
+                # Not ask.order: which topics have an order is said by the name servers.
             )
         )
         await self.topics.file.save()

@@ -60,17 +60,26 @@ class BrokerStats(Body):
     stats_minute: StatsItem | None = None
 
 
-_TIME_SPAN = camel(consume_ms="consumeTimeStamp", max_ms="maxTimeStamp", min_ms="minTimeStamp")
+_TIME_SPAN = camel(
+    consume_ms="consumeTimeStamp", consume_text="consumeTimeStampStr", max_ms="maxTimeStamp",
+    max_text="maxTimeStampStr", min_ms="minTimeStamp", min_text="minTimeStampStr",
+)  # fmt: skip
 
 
 class QueueTimeSpan(Body, kw_only=True, rename=_TIME_SPAN):
-    """From when to when the messages of a queue are, and where the group is."""
+    """From when to when the messages of a queue are, and where the group is.
+
+    The texts are the times in the time zone of the broker.
+    """
 
     consume_ms: Int64 = 0
+    consume_text: str | None = None
     delay_time: Int64 = 0
     max_ms: Int64 = 0
+    max_text: str | None = None
     message_queue: MessageQueue
     min_ms: Int64 = 0
+    min_text: str | None = None
 
 
 class QueueTimeSpans(Body):

@@ -69,7 +69,7 @@ class RouteHeader(Header):
     """GET_ROUTEINFO_BY_TOPIC."""
 
     topic: str
-    accept_standard_json_only: bool = False
+    accept_standard_json_only: bool | str = False  # see `is_true`
 
 
 class WritePermHeader(Header):

@@ -17,9 +17,9 @@ class PullHeader(Header, kw_only=True, rename=camel(broker_name="bname")):
     max_msg_nums: Int32
     sys_flag: Int32
     commit_offset: Int64
-    suspend_timeout_millis: Int64
+    suspend_timeout_millis: Int64 = 0
     subscription: str | None = None
-    sub_version: Int64
+    sub_version: Int64 = 0
     expression_type: str | None = None
     broker_name: str | None = None
 

@@ -23,9 +23,9 @@ class SendHeader(Header, rename=camel(broker_name="bname")):
     flag: Int32
     properties: str | None = None
     reconsume_times: Int32 | None = None
-    unit_mode: bool = False
+    unit_mode: bool | str = False  # see `is_true`
     max_reconsume_times: Int32 | None = None
-    batch: bool = False
+    batch: bool | str = False  # see `is_true`: a C++ client sends "1", which is false
     broker_name: str | None = None
 
 
@@ -55,6 +55,13 @@ class SendReplyHeader(Header):
     queue_id: Int32
     queue_offset: Int64
     transaction_id: str | None = None
+
+
+class RefusedSendHeader(Header, rename=camel(region_id="MSG_REGION", trace_on="TRACE_ON")):
+    """Of a send that was refused: what a producer needs for its trace."""
+
+    region_id: str
+    trace_on: bool
 
 
 class TracedReplyHeader(

@@ -14,7 +14,7 @@ class CreateTopicHeader(Header, kw_only=True):
     perm: Int32
     topic_filter_type: str
     topic_sys_flag: Int32 | None = None
-    order: bool
+    order: bool = False
 
 
 class TopicHeader(Header):
