@@ -29,6 +29,7 @@ def broker_requests() -> dict[int, tuple[Fields, bytes]]:
     ):
         fields, body = found[code]
         found[code] = (fields | {name: "REPLY_TO_CLIENT\x01#c1"}, body)
+    found[_CODE.UPDATE_BROKER_CONFIG] = ({}, b"traceOn=true")
     for code in (_CODE.VIEW_MESSAGE_BY_ID, _CODE.CONSUMER_SEND_MSG_BACK):
         fields, body = found[code]
         found[code] = (fields | {"offset": "{place}"}, body)

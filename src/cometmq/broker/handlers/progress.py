@@ -106,7 +106,7 @@ class ProgressRoom:
     def _topics(self, group: str, name: str | None) -> list[TopicConfig]:
         """Topics of a group that are there, and that its members, if any, subscribe to."""
         online = self.clients.consumers.get(group)
-        names = [name] if name else self.offsets.topics_of(group)
+        names = [name] if name and name.strip() else self.offsets.topics_of(group)
         return [
             topic
             for each in names
