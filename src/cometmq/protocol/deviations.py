@@ -26,7 +26,7 @@ class Reason(Enum):
 
 
 class Deviation(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. `cases` are patterns of the test's cases, each written `field: how it is spoiled`."""
+    """One row. `cases` are patterns of the test's cases, written `field: how it is spoiled`."""
 
     when: str
     apache: str

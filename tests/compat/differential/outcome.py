@@ -93,7 +93,7 @@ def _is_common(key: str) -> bool:
     found = _NUMBER.search(key)
     if found is not None:
         return found[0] == "_00000"
-    return key[:1] in ("%", "_", "{") + tuple(string.ascii_letters) and key not in _ODD_NAMES
+    return key[:1] in {*"%_{", *string.ascii_letters} and key not in _ODD_NAMES
 
 
 def _plain(value: Any) -> Any:

@@ -95,7 +95,8 @@ async def _send(
     link: Connection, topic: str, properties: str, body: bytes = b"hello", queue_id: int = 0
 ) -> Answer:
     fields = dict(zip("abcdefghij", (
-        "furnisher", topic, "TBW102", "4", str(queue_id), "0", "1700000000000", "0", properties, "0",
+        "furnisher", topic, "TBW102", "4", str(queue_id), "0", "1700000000000", "0", properties,
+        "0",
     ), strict=True))  # fmt: skip
     answer = await ask(link, _CODE.SEND_MESSAGE_V2, dict(fields), body)
     assert answer.code == 0, answer
