@@ -24,6 +24,7 @@ from cometmq.broker.update_rules import UPDATE_RULES as BROKER_RULES
 from cometmq.live_settings import UpdateRules
 from cometmq.namesrv import config as namesrv
 from cometmq.namesrv.handlers import build_routes as namesrv_routes
+from cometmq.protocol import deviations
 from cometmq.protocol.codes import VERSION_NAME, RequestCode
 from cometmq.protocol.java import java_text
 from cometmq.remoting.config import ServerConfig
@@ -111,9 +112,11 @@ def compat() -> str:
             f"Both servers speak as {VERSION_NAME}. A request that is not listed is answered",
             "with REQUEST_CODE_NOT_SUPPORTED. A field with `*` must be there; a request that lacks",
             "it, or has something else in it than its type allows, is answered with its name, and",
-            "changes nothing (`tests/broker/test_every_code.py`).",
+            "changes nothing (`tests/broker/test_every_code.py`). Numbers and booleans are read as",
+            "Java reads them: `+1` is a number, and a boolean that is not `true` is false.",
             *(line for name, routes in servers.items() for line in _answers(name, routes)),
             *_not_answered(set().union(*servers.values())),
+            *_deviations(),
             *_admin_commands(servers["a broker"][_CODE.DELETE_ACL_CONFIG]),
             "",
         ]
@@ -168,6 +171,24 @@ def _not_answered(answered: set[int]) -> Iterator[str]:
     for why, codes in _ELSEWHERE.items():
         names = ", ".join(f"{code.name} ({code.value})" for code in sorted(codes))
         yield from ("", f"{why}: {names}.")
+
+
+def _deviations() -> Iterator[str]:
+    yield from (
+        "",
+        "## Where the servers deviate from Apache 4.9.7",
+        "",
+        "Requests that are not in these tables have the same answer and the same effect: a test",
+        "sends every code with every field spoiled in turn to both",
+        "(`tests/compat/differential`; the tables are `cometmq/protocol/deviations.py`).",
+    )
+    for name, rows in (("A broker", deviations.BROKER), ("A name server", deviations.NAMESRV)):
+        yield from ("", f"### {name}", "", "| requests | when | Apache | here | reason |")
+        yield "|---|---|---|---|---|"
+        for row in rows:
+            codes = ", ".join(code.name for code in row.codes) or "all"
+            cells = (codes, row.when, row.apache, row.ours, row.reason.value)
+            yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 
 
 def settings() -> str:

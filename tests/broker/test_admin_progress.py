@@ -245,7 +245,7 @@ def test_nothing_is_reset_of_what_nobody_knows(tmp_path):
         code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
         assert (await desk.ask(code, reset(0, group="nobody"))).code == ResponseCode.SYSTEM_ERROR
         reply = await desk.ask(code, reset(0, topic="nothing"))
-        assert reply.code == ResponseCode.TOPIC_NOT_EXIST
+        assert reply.code == ResponseCode.SYSTEM_ERROR
         assert desk.offsets.body == before
 
     at_desk(tmp_path, story)
@@ -273,7 +273,7 @@ def test_a_group_is_put_where_another_is(tmp_path):
         reply = await desk.ask(code, bad)
         assert (reply.code, "nobody" in reply.remark) == (ResponseCode.SYSTEM_ERROR, True)
         bad = headers.CloneOffsetHeader(src_group="G", dest_group="one", topic="nowhere")
-        assert (await desk.ask(code, bad)).code == ResponseCode.TOPIC_NOT_EXIST
+        assert (await desk.ask(code, bad)).code == 0, "nothing is cloned"
         bad = headers.CloneOffsetHeader(src_group="G", dest_group="a@b")
         assert (await desk.ask(code, bad)).code == ResponseCode.SYSTEM_ERROR
 

@@ -75,5 +75,5 @@ def test_units_of_other_topics_hold_the_tag():
     assert levels.unit_code(SCHEDULE_TOPIC, "", 42, 1_000) == 42
 
 
-def test_a_level_past_the_last_is_the_last():
+def test_the_highest_number_is_the_last_level():
     assert DelayLevels("1s 5s").divert(message(DELAY="2147483647")).queue_id == 1

@@ -126,7 +126,7 @@ def test_units_as_a_group_s_filter_sees_them(tmp_path):
         await desk.join("G", "T", expression="b")
         reply = await desk.ask(RequestCode.QUERY_CONSUME_QUEUE, of_queue(group="G"))
         found = loads(reply.body, QueueUnits)
-        assert [unit.evaluated for unit in found.queue_data] == [False, True]
+        assert not any(unit.evaluated for unit in found.queue_data), "of extensions only"
         assert found.subscription_data.sub_string == "b"
         reply = await desk.ask(RequestCode.QUERY_CONSUME_QUEUE, of_queue(group="H"))
         found = loads(reply.body, QueueUnits)
@@ -141,8 +141,8 @@ def test_units_as_a_group_s_filter_sees_them(tmp_path):
         (of_queue(queue_id=1), 0),  # empty
         (of_queue(index=1), 0),
         (of_queue(index=-1), 0),
-        (of_queue(queue_id=2), ResponseCode.SYSTEM_ERROR),
-        (of_queue(queue_id=-1), ResponseCode.SYSTEM_ERROR),
+        (of_queue(queue_id=2), 0),  # as an empty one
+        (of_queue(queue_id=-1), 0),
         (of_queue(topic="U"), ResponseCode.SYSTEM_ERROR),
         (headers.QueryConsumeQueueHeader(), ResponseCode.SYSTEM_ERROR),
     ],

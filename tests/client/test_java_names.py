@@ -107,7 +107,7 @@ def test_a_batch_may_have_a_callback():
                 return queue
 
             queue = await asyncio.to_thread(story)
-            assert [ask.batch for ask, _ in cluster["a"].sends] == [True] * 3
+            assert [ask.batch for ask, _ in cluster["a"].sends] == ["true"] * 3
             assert cluster["a"].sends[-1][0].queue_id == queue.queue_id
 
     run(test)

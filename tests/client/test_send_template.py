@@ -14,6 +14,7 @@ from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.frame import FrameDecoder, encode_frame
 from cometmq.protocol.headers.base import read_header, write_header
 from cometmq.protocol.headers.send import SendHeaderV2
+from cometmq.protocol.java import java_text
 from cometmq.protocol.limits import FRAME_SIZE_MAX
 
 names = some.text("%|abcXYZ0123456789_-", min_size=1, max_size=40)
@@ -66,10 +67,13 @@ def test_the_bytes_are_those_of_the_general_writer(
     assert frame == encode_frame(general)
     (command,) = FrameDecoder().feed(frame)
     header = read_header(command, SendHeaderV2)
-    assert header == SendHeaderV2(
+    texts = {name: java_text(getattr(header, name)) for name in ("unit_mode", "batch")}
+    is_batch = code == RequestCode.SEND_BATCH_MESSAGE
+    assert texts == {"unit_mode": java_text(unit_mode), "batch": java_text(is_batch)}
+    assert msgspec.structs.replace(header, unit_mode=unit_mode, batch=is_batch) == SendHeaderV2(
         producer_group=group, topic=topic, default_topic=pattern, default_topic_queue_nums=queues,
         queue_id=queue_id, sys_flag=sys_flag, born_timestamp=born_ms, flag=flag, properties=text,
-        reconsume_times=0, unit_mode=unit_mode, batch=code == RequestCode.SEND_BATCH_MESSAGE,
+        reconsume_times=0, unit_mode=unit_mode, batch=is_batch,
     )  # fmt: skip
 
 

@@ -1,6 +1,5 @@
 """Habits of Java that must be reproduced: String.hashCode, Double.toString, .properties files."""
 
-import time
 from collections.abc import Mapping
 from decimal import Decimal
 
@@ -47,12 +46,6 @@ def format_properties(values: Mapping[str, str], *, escaped: bool = False) -> st
         value = values[key].replace("\\", "\\\\") if escaped else values[key]
         lines.append(f"{key}={value}".replace("\n", "\\n").replace("\r", "\\r") + "\n")
     return "".join(lines)
-
-
-def date_text(time_ms: int) -> str:
-    """A time in the local time zone, as 2024-01-31#23:59:59:999."""
-    seconds, rest_ms = divmod(time_ms, 1000)
-    return time.strftime("%Y-%m-%d#%H:%M:%S", time.localtime(seconds)) + f":{rest_ms:03d}"
 
 
 def java_text(value: object) -> str:

@@ -29,6 +29,7 @@ def broker_requests() -> dict[int, tuple[Fields, bytes]]:
     ):
         fields, body = found[code]
         found[code] = (fields | {name: "REPLY_TO_CLIENT\x01#c1"}, body)
+    found[_CODE.UPDATE_BROKER_CONFIG] = ({}, b"traceOn=true")
     for code in (_CODE.VIEW_MESSAGE_BY_ID, _CODE.CONSUMER_SEND_MSG_BACK):
         fields, body = found[code]
         found[code] = (fields | {"offset": "{place}"}, body)
@@ -40,13 +41,16 @@ _PROPERTIES = {
     "separator at the end": "k\x01v\x02", "only separators": "\x02\x02\x01\x02",
     "separator in a value": "k\x01a\x01b", "WAIT true": "WAIT\x01true\x02k\x01v",
     "WAIT false": "k\x01v\x02WAIT\x01false", "WAIT other": "WAIT\x01x", "CLUSTER": "CLUSTER\x01x",
-    "KEYS": "KEYS\x01a b  c", "UNIQ_KEY": "UNIQ_KEY\x01u1", "TAGS": "TAGS\x01t", "CJK": "k\x01\u4e2d",
+    "KEYS": "KEYS\x01a b  c", "UNIQ_KEY": "UNIQ_KEY\x01u1", "TAGS": "TAGS\x01t",
+    "CJK": "k\x01\u4e2d",
     "astral": "k\x01\U0001f600", "DELAY 0": "DELAY\x010", "DELAY 1": "DELAY\x011",
     "DELAY 18": "DELAY\x0118", "DELAY 19": "DELAY\x0119", "DELAY -1": "DELAY\x01-1",
-    "DELAY x": "DELAY\x01x", "DELAY max": "DELAY\x012147483647", "DELAY 2^31": "DELAY\x012147483648",
+    "DELAY x": "DELAY\x01x", "DELAY max": "DELAY\x012147483647",
+    "DELAY 2^31": "DELAY\x012147483648",
     "half": "TRAN_MSG\x01true\x02PGROUP\x01P", "half without group": "TRAN_MSG\x01true",
     "half TRUE": "TRAN_MSG\x01TRUE", "half no": "TRAN_MSG\x01false",
-    "half delayed": "TRAN_MSG\x01true\x02DELAY\x012", "real topic": "REAL_TOPIC\x01x\x02REAL_QID\x015",
+    "half delayed": "TRAN_MSG\x01true\x02DELAY\x012",
+    "real topic": "REAL_TOPIC\x01x\x02REAL_QID\x015",
     "retry topic": "RETRY_TOPIC\x01x", "born host": "bornHost\x011.2.3.4",
     "region": "MSG_REGION\x01x\x02TRACE_ON\x01false", "long": "k\x01" + "v" * 32_000,
     "too long": "k\x01" + "v" * 32_760, "far too long": "k\x01" + "v" * 70_000,
@@ -66,7 +70,8 @@ def property_cases() -> Iterator[Case]:
         yield Case(_CODE.SEND_MESSAGE_V2, "f", f"bit {flag}", fields | {"f": str(flag)}, body)
     for topic in (
         "%RETRY%G", "%DLQ%G", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "TBW102",
-        "RMQ_SYS_TRACE_TOPIC", "rmq_sys_x", "OFFSET_MOVED_EVENT", "SELF_TEST_TOPIC", "BenchmarkTest",
+        "RMQ_SYS_TRACE_TOPIC", "rmq_sys_x", "OFFSET_MOVED_EVENT", "SELF_TEST_TOPIC",
+        "BenchmarkTest",
         "broker-a", "DefaultCluster", "DefaultCluster_REPLY_TOPIC",
     ):  # fmt: skip
         for code in (_CODE.SEND_MESSAGE_V2, _CODE.SEND_BATCH_MESSAGE):
@@ -119,7 +124,7 @@ def batch_cases() -> Iterator[Case]:
 
 def pull_cases() -> Iterator[Case]:
     """Pulls with a filter of their own, or with that of their group."""
-    fields, body = broker_requests()[_CODE.PULL_MESSAGE]
+    fields, _ = broker_requests()[_CODE.PULL_MESSAGE]
     case = Case(_CODE.PULL_MESSAGE, "subscription", "", fields)
     for kind in ("TAG", "SQL92", "tag", "XPATH"):
         for text in ("*", "", "a", "b", "a||b", "||", "KEYS='k1'", "KEYS >", "(", "x IS NULL"):

@@ -1,6 +1,7 @@
 """What of an answer must be the same on both servers."""
 
 import re
+import string
 from typing import Any
 
 from cometmq.errors import Malformed
@@ -13,6 +14,7 @@ _PLACES = {
     "msgId", "indexLastUpdatePhyoffset", "physicOffset", "transactionId", "version", "delayTime",
     "consumeTps",
 }  # fmt: skip
+_ODD_NAMES = {"null", "true", "{}"}
 _TIME = re.compile(r"(?<!\d)1[6-9]\d{11}(?!\d)")
 _ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 _NUMBER = re.compile(r"_\d{5}(?!\d)")
@@ -87,9 +89,11 @@ def normal(value: Any, *, values: bool = True) -> Any:
 
 
 def _is_common(key: str) -> bool:
-    """Not of one case alone. Apache's tables may have the key null after requests without names."""
+    """Not of one case alone, nor a name that only Apache accepts."""
     found = _NUMBER.search(key)
-    return key != "null" and (found is None or found[0] == "_00000")
+    if found is not None:
+        return found[0] == "_00000"
+    return key[:1] in {*"%_{", *string.ascii_letters} and key not in _ODD_NAMES
 
 
 def _plain(value: Any) -> Any:

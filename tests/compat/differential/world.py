@@ -15,6 +15,7 @@ from compat.differential.wire import Answer, Connection, Request
 _CODE = RequestCode
 PATIENCE_S = 30.0
 READER = "differential_reader"
+_LARGE = 64 << 10
 SHARED_TOPICS = (  # with messages of many cases, which tell whose they are
     "SCHEDULE_TOPIC_XXXX",
     "OFFSET_MOVED_EVENT", "TRANS_CHECK_MAX_TIME_TOPIC", "DefaultCluster_REPLY_TOPIC", "TBW102",
@@ -24,9 +25,8 @@ _NUMBER = re.compile(r"_(\d{5})(?!\d)")
 
 
 def number_in(text: str) -> int | None:
-    """The number of the case that a text names."""
-    found = _NUMBER.search(text)
-    return int(found[1]) if found else None
+    """The number of the case that a text names; the last one, if it also names what all share."""
+    return max(map(int, _NUMBER.findall(text)), default=None)
 
 
 def json_of(body: bytes) -> Any:
@@ -60,6 +60,8 @@ async def furnish(link: Connection, number: int, *, half: bool) -> dict[str, str
         prepared = await _send(link, topic, f"TRAN_MSG\x01true\x02PGROUP\x01{named('P', number)}")
         texts["half_place"] = str(int(prepared.fields["msgId"][-16:], 16))
         texts["half_offset"] = prepared.fields["queueOffset"]
+    if not number:  # the log is longer than any number that the bytes of a record may say
+        await _send(link, topic, "", bytes(_LARGE), 1)
     await beat(link, number)
     for queue_id, offset in (("0", "1"), ("1", "0")):
         await ask(link, _CODE.UPDATE_CONSUMER_OFFSET, {
@@ -89,11 +91,14 @@ async def beat(link: Connection, number: int) -> None:
     assert (await ask(link, _CODE.HEART_BEAT, {}, msgspec.json.encode(data))).code == 0
 
 
-async def _send(link: Connection, topic: str, properties: str) -> Answer:
+async def _send(
+    link: Connection, topic: str, properties: str, body: bytes = b"hello", queue_id: int = 0
+) -> Answer:
     fields = dict(zip("abcdefghij", (
-        "furnisher", topic, "TBW102", "4", "0", "0", "1700000000000", "0", properties, "0",
+        "furnisher", topic, "TBW102", "4", str(queue_id), "0", "1700000000000", "0", properties,
+        "0",
     ), strict=True))  # fmt: skip
-    answer = await ask(link, _CODE.SEND_MESSAGE_V2, dict(fields), b"hello")
+    answer = await ask(link, _CODE.SEND_MESSAGE_V2, dict(fields), body)
     assert answer.code == 0, answer
     return answer
 

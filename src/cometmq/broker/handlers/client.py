@@ -7,7 +7,7 @@ from cometmq.broker.filters import Filters
 from cometmq.broker.groups import GroupTable
 from cometmq.broker.notices import Notices
 from cometmq.broker.topics import TopicTable
-from cometmq.errors import Malformed, Refused
+from cometmq.errors import Refused
 from cometmq.protocol.bodies.heartbeat import (
     CheckClient,
     ConsumerData,
@@ -75,11 +75,9 @@ class ClientRoom:
 
     def check_config(self, call: Call, ask: NoHeader) -> Reply:
         """CHECK_CLIENT_CONFIG."""
-        try:
-            checked = loads(call.command.body, CheckClient)
-        except Malformed as error:
-            raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from error
-        self.filters.check(checked.subscription_data)
+        checked = loads(call.command.body, CheckClient)
+        if checked.subscription_data is not None:
+            self.filters.check(checked.subscription_data)
         return Reply()
 
     def members(self, call: Call, ask: ConsumerGroupHeader) -> Reply:

@@ -85,7 +85,7 @@ class ConsumerRoom:
         asked = [
             client
             for client in group.members.values()
-            if not ask.client_addr or client.client_id == ask.client_addr
+            if not (ask.client_addr or "").strip() or client.client_id == ask.client_addr
         ]
         answers = await asyncio.gather(*(self._offsets_in(client, ask) for client in asked))
         table = {

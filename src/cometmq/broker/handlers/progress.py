@@ -1,6 +1,7 @@
 """How far groups are: in offsets, in time, and one beside the other."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,7 +19,6 @@ from cometmq.protocol.bodies.tables import DelayOffsetTable, TopicConfig
 from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.headers import consumer as headers
 from cometmq.protocol.headers.base import NoHeader
-from cometmq.protocol.java import date_text
 from cometmq.remoting.dispatch import Call, Reply
 from cometmq.store.message_store import MessageStore
 
@@ -106,7 +106,7 @@ class ProgressRoom:
     def _topics(self, group: str, name: str | None) -> list[TopicConfig]:
         """Topics of a group that are there, and that its members, if any, subscribe to."""
         online = self.clients.consumers.get(group)
-        names = [name] if name else self.offsets.topics_of(group)
+        names = [name] if name and name.strip() else self.offsets.topics_of(group)
         return [
             topic
             for each in names
@@ -144,13 +144,19 @@ class ProgressRoom:
         return bodies.QueueTimeSpan(
             message_queue=MessageQueue(topic, self.identity.name, queue_id),
             min_ms=begin_ms,
-            min_text=date_text(begin_ms),
+            min_text=_date_text(begin_ms),
             max_ms=end_ms,
-            max_text=date_text(end_ms),
+            max_text=_date_text(end_ms),
             consume_ms=consume_ms,
-            consume_text=date_text(consume_ms),
+            consume_text=_date_text(consume_ms),
             delay_time=delay_ms,
         )
+
+
+def _date_text(time_ms: int) -> str:
+    """A time in the local time zone, as 2024-01-31#23:59:59:999."""
+    seconds, rest_ms = divmod(time_ms, 1000)
+    return time.strftime("%Y-%m-%d#%H:%M:%S", time.localtime(seconds)) + f":{rest_ms:03d}"
 
 
 def _behind(topic: bodies.ConsumeStats) -> int:

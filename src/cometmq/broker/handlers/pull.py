@@ -134,7 +134,7 @@ class Pulling:
         code = _code(offset, found)
         if code == _MOVED:
             self._tell_moved(call, ask, found)
-        return Reply(code, self._header(group, found))
+        return Reply(code, self._header(group, found), remark=found.status.name)
 
     def _found(self, ask: PullHeader, group: GroupConfig, found: Found) -> Reply:
         body = b"".join(found.views)

@@ -16,6 +16,7 @@ from cometmq.protocol.limits import FRAME_SIZE_MAX
 from cometmq.protocol.message import StoredMessage, pack_record
 from cometmq.remoting.dispatch import Call, Reply
 from cometmq.store.config import StoreConfig
+from cometmq.store.extended_queue import ExtendedCode
 from cometmq.store.found import Unit
 from cometmq.store.message_store import MessageStore
 
@@ -70,12 +71,14 @@ class QueryRoom:
         """QUERY_CONSUME_QUEUE: its units, and whether a group's filter lets them pass."""
         topic = ask.topic or ""
         known = self.checks.topics.get(topic)
-        if known is None or not has_queue(known, ask.queue_id):
+        if known is None:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"{ask.queue_id}@{topic} is not exist!")
         group = ask.consumer_group
         subscription = self._subscription(group, topic)
         wanted = self.filters.of(subscription) if subscription is not None else None
-        first, end = self.store.bounds(topic, ask.queue_id)
+        first = end = 0
+        if has_queue(known, ask.queue_id):
+            first, end = self.store.bounds(topic, ask.queue_id)
         if not first <= ask.index < end:
             # No body: so is it there, and its clients know.
             return Reply(remark=f"Index {ask.index} of queue {ask.queue_id} not exist!")
@@ -102,11 +105,11 @@ class QueryRoom:
             return None
         if subscription is None:
             return f"{group}@{topic} is not online!"
-        return self.filters.condition_text(group, topic)
+        return self.filters.condition_text(group, topic) or "null"
 
     def _passes(self, unit: Unit, wanted: Wanted | None) -> bool:
-        """Would the group get it? A group without a subscription gets nothing."""
-        if wanted is None:
+        """Does the filter let it pass? Apache looks only at units that have an extension."""
+        if wanted is None or not isinstance(unit.code, ExtendedCode):
             return False
         if wanted.tag is not None and not wanted.tag(unit.code):
             return False

@@ -44,7 +44,12 @@ class ResetRoom:
         The offsets are moved here, so that it works for a group that is not online, and for members
         that do not listen; those that do are told, and drop what they hold.
         """
-        topic = self.checks.known_topic(ask.topic)
+        topic = self.checks.topics.get(ask.topic)
+        if topic is None:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"[reset-offset] reset offset failed, no topic in this broker. topic={ask.topic}",
+            )
         self._refuse_unknown(ask.group)
         group = self.clients.consumers.get(ask.group)
         members = list(group.members.values()) if group is not None else []
@@ -67,8 +72,8 @@ class ResetRoom:
         """CLONE_GROUP_OFFSET: of one topic, or of all that the source has offsets in."""
         check_group(ask.dest_group)
         self._refuse_unknown(ask.src_group)
-        if ask.topic:
-            names = [self.checks.known_topic(ask.topic).topic_name]
+        if ask.topic and ask.topic.strip():
+            names = [ask.topic]
         else:
             names = self.offsets.topics_of(ask.src_group)
         online = self.clients.consumers.get(ask.src_group)

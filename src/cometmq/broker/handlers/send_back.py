@@ -29,6 +29,8 @@ class SendingBack:
             return Reply()
         put, stored = self.intake.put_as(returned.copy, call.received_ms)
         self.retries.topics.keep(returned.topic)
+        if self.checks.groups.get(ask.group) is None:
+            self.checks.groups.keep(self.checks.groups.known(ask.group))
         self.stats.put(put.topic, put.queue_id, 1, stored.size)
         self.stats.sent_back(ask.group, returned.origin_topic)
         return self.answers.to(stored)

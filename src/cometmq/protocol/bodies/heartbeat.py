@@ -74,9 +74,9 @@ class Heartbeat(Body, rename=camel(client_id="clientID")):
 class CheckClient(Body):
     """CHECK_CLIENT_CONFIG: may this subscription be used here?"""
 
-    client_id: str
-    group: str
-    subscription_data: Subscription
+    client_id: str | None = None
+    group: str | None = None
+    subscription_data: Subscription | None = None
 
 
 class ConsumerIds(Body):
