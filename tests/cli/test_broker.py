@@ -100,6 +100,7 @@ def test_a_mistake_is_told_in_one_line(tmp_path, arguments, told):
 ELSEWHERE = {
     "flushDelayOffsetInterval": "1000",  # a kill -9 repeats at most the last second
     "listenPort": "10911",  # what the original's start sets, too
+    "bitMapLengthConsumeQueueExt": "112",  # the same
 }
 VALUES = {"int": "7", "long": "7", "boolean": "false", "string": "x"}
 # Values that are within bounds, where VALUES are not.

@@ -3,11 +3,16 @@
 Its comments were gone, a hundred defaults were frozen in it, and keys without effect were deleted.
 """
 
+import asyncio
 import os
+from pathlib import Path
 
 import pytest
 
+from cometmq.broker.config import BrokerConfig
+from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.live_settings import LiveSettings
+from cometmq.testing.shadow_disk import ShadowDisk
 from peers.configured import ConfiguredBroker, ConfiguredNamesrv, shown, update
 
 # Comments, blank lines, both line ends, a continuation, escapes, a key twice, one without effect.
@@ -56,7 +61,7 @@ def test_of_a_name_server_only_the_changed_values_differ(tmp_path):
         assert update(server, "orderMessageEnable=true\nproductEnvName=shop").code == 0
         assert update(server, "orderMessageEnable=true").code == 0
     after = NAMESRV.replace(b"Enable: false", b"Enable: true") + b"productEnvName=shop\n"
-    assert file.read_bytes() == after.replace(b"=shop\n", b"=shop\n")
+    assert file.read_bytes() == after
     assert (tmp_path / "namesrv.conf.bak").read_bytes() == NAMESRV
 
 
@@ -71,15 +76,8 @@ def test_a_refused_request_leaves_the_file_and_its_time(tmp_path):
     assert [path.name for path in tmp_path.glob("broker.conf*")] == ["broker.conf"]
 
 
-def test_the_writing_is_durable_and_the_backup_comes_first(monkeypatch):
+def test_the_backup_is_written_first(monkeypatch):
     """A crash between the two leaves the settings as they were."""
-    import asyncio
-    from pathlib import Path
-
-    from cometmq.broker.config import BrokerConfig
-    from cometmq.broker.update_rules import UPDATE_RULES
-    from cometmq.testing.shadow_disk import ShadowDisk
-
     disk, file = ShadowDisk(), Path("/conf/broker.conf")
     disk.replace(file, b"traceOn=true\n")
     replaced = []

@@ -99,7 +99,7 @@ _REFUSED = {
         "brokerConfigPath", "readOnlyCommitLogStorePaths", "storePathCommitLog",
         "storePathDLedgerCommitLog", "storePathRootDir",
     ),
-    "the files of the store have this shape, and the next start would refuse them": (
+    "files of the store have this shape, and the next start would refuse or rebuild them": (
         "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue", "mappedFileSizeConsumeQueueExt",
         "maxHashSlotNum", "maxIndexNum",
     ),
