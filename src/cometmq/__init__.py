@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from cometmq.protocol.bodies.heartbeat import MessageModel as MessageModel
     from cometmq.protocol.bodies.queues import MessageQueue as MessageQueue
 
+    __version__: str
+
 _HOME_OF = {
     "Ack": "client.consumer.outcomes",
     "Allocation": "client.consumer.allocate",
@@ -92,22 +94,24 @@ _HOME_OF = {
 __all__ = ["__version__", "errors", *_HOME_OF]
 
 
-def __getattr__(name: str) -> object:
-    found: object
-    if name == "__version__":
-        from importlib.metadata import version  # 30 ms, which short commands need not pay
+if not TYPE_CHECKING:  # or a type checker would accept any name
 
-        found = version("cometmq")
-    elif name == "errors":
-        return import_module("cometmq.errors")
-    elif name in _HOME_OF:
-        found = getattr(import_module(f"cometmq.{_HOME_OF[name]}"), name)
-    else:
-        raise AttributeError(
-            f"{name} is none of cometmq's public names: {', '.join(sorted(_HOME_OF))}"
-        )
-    globals()[name] = found
-    return found
+    def __getattr__(name: str) -> object:
+        found: object
+        if name == "__version__":
+            from importlib.metadata import version  # 30 ms, which short commands need not pay
+
+            found = version("cometmq")
+        elif name == "errors":
+            return import_module("cometmq.errors")
+        elif name in _HOME_OF:
+            found = getattr(import_module(f"cometmq.{_HOME_OF[name]}"), name)
+        else:
+            raise AttributeError(
+                f"{name} is none of cometmq's public names: {', '.join(sorted(_HOME_OF))}"
+            )
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -65,6 +65,8 @@ def cluster(tmp_path_factory):
 def program_of(text):
     """What goes on until it is stopped: a listener is given messages after the last line."""
     is_awaited = re.search(r"^(await|async (with|for)) ", text, re.MULTILINE)
+    if "cometmq.compat" in text:
+        return text  # as it stands: its clients keep the process alive
     if is_awaited:
         return AWAITED.format(text=indent(text, "    "), ended=ENDED)
     return PLAIN.format(text=text, ended=ENDED)

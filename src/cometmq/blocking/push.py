@@ -7,10 +7,11 @@ from cometmq.blocking.face import Face, calls, waits
 from cometmq.blocking.session import SharedSession, core_of
 from cometmq.client.config import ClientConfig, PushConsumerConfig
 from cometmq.client.consumer import push as awaited
+from cometmq.client.consumer.listener import Handler
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.filter.tags import ALL
 
-H = TypeVar("H", bound=Callable[..., object])
+H = TypeVar("H", bound=Handler)
 
 
 class PushConsumer(Face[awaited.PushConsumer]):
@@ -53,7 +54,7 @@ class PushConsumer(Face[awaited.PushConsumer]):
 
         def register(handler: H) -> H:
             self.subscribe(topic, tags, sql=sql)
-            self.listen(handler, orderly=orderly)  # type: ignore[arg-type]
+            self.listen(handler, orderly=orderly)
             return handler
 
         return register

@@ -5,6 +5,7 @@ that must wait for a route, a connection or its retries runs as a task.
 """
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -60,7 +61,10 @@ class Telling:
     def tell(self, outcome: R, callback: Callable[[R], object]) -> None:
         """It is over."""
         try:
-            callback(outcome)
+            returned = callback(outcome)
+            if returned is not None and inspect.iscoroutine(returned):
+                returned.close()
+                log.error("%r is a coroutine function, which is not run: use a plain one", callback)
         except Exception:
             log.exception("the callback of a send failed")
         self.under_way.end()

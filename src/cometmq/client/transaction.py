@@ -21,6 +21,7 @@ from enum import Enum
 
 import msgspec
 
+from cometmq.client.callables import check_callable
 from cometmq.client.config import ClientConfig, ProducerConfig
 from cometmq.client.daemon_threads import DaemonThreads
 from cometmq.client.end_hooks import EndContext, EndHook, EndHooks
@@ -92,6 +93,7 @@ class TransactionProducer(Producer):
         client: ClientConfig | None = None,
         session: Session | None = None,
     ) -> None:
+        check_callable("check", check, "a message")
         super().__init__(group, name_servers, client=client, session=session)
         # Of their own: a database that hangs shall hold up nothing else.
         self._threads = DaemonThreads(_LOCALS_AT_ONCE, "cometmq-transaction")
@@ -124,6 +126,7 @@ class TransactionProducer(Producer):
         which asks `check`, and what it raised is raised here. Where the broker did not store the
         half message as safely as it should, `local` is not run, and the state is ROLLBACK.
         """
+        check_callable("local", local, "a message", *(["a SendResult"] if with_sent else []))
         if message.delay_level:
             raise BadMessage("a message in a transaction cannot be delayed: set delay_level to 0")
         self.check_open()

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from cometmq.blocking.push import PushConsumer
+from cometmq.client.callables import check_callable
 from cometmq.client.config import PushConsumerConfig
 from cometmq.client.consumer.outcomes import Ack, Commit, Outcome, Retry, Rollback, Suspend
 from cometmq.client.message import ReceivedMessage
@@ -98,6 +99,8 @@ class _Listener:
     def __init__(self, consume: Callable[[list[MessageExt], Any], Any] | None = None) -> None:
         if consume is None and type(self).consumeMessage is _Listener.consumeMessage:
             raise BadSetting("override consumeMessage, or give a function")
+        if consume is not None:
+            check_callable("a listener", consume, "a list of messages", "a context")
         self._consume = consume
 
     def consumeMessage(self, messages: list[MessageExt], context: Any) -> Any:

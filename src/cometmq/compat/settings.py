@@ -11,6 +11,7 @@ from cometmq.blocking.face import Face
 from cometmq.blocking.trace import Tracer
 from cometmq.client.config import ClientConfig, parse_timestamp
 from cometmq.client.fields import Setting, Text, Whole
+from cometmq.compat import alive
 from cometmq.compat.arguments import settings_of
 from cometmq.errors import BadSetting, Closed
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom, MessageModel
@@ -169,6 +170,7 @@ class JavaSettings:
             raise
         self._tracer = tracer
         self._is_started = True
+        alive.hold(self)
 
     def _tracer_of(self, client: ClientConfig) -> Tracer:
         # A client beside ours, of its own name, and in no namespace: all traces are in one topic.
@@ -176,8 +178,11 @@ class JavaSettings:
         return Tracer(client=client, topic=self._trace.topic or TRACE_TOPIC)
 
     def _end(self, face: Face[Any]) -> None:
-        """Its traces leave after it."""
-        _close(face, self._tracer)
+        """Its traces leave after it. From then on it does not keep the process alive."""
+        try:
+            _close(face, self._tracer)
+        finally:
+            alive.release(self)
 
     def _configs(self) -> tuple[ClientConfig, Any]:
         """What was set, checked."""

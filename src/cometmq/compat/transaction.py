@@ -63,6 +63,9 @@ class TransactionMQProducer(DefaultMQProducer):
 
     def setTransactionListener(self, listener: TransactionListener) -> None:
         """Before `start`."""
+        for name in ("executeLocalTransaction", "checkLocalTransaction"):
+            if not callable(getattr(listener, name, None)):
+                raise BadSetting(f"{listener!r} is no TransactionListener: it has no {name}")
         self._listener = listener
 
     def setExecutorService(self, executor: object) -> None:

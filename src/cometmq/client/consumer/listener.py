@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from cometmq.client.callables import check_callable
 from cometmq.client.consumer.held_queue import HeldQueue
 from cometmq.client.consumer.outcomes import ACK, RETRY, Ack, Outcome, Retry
 from cometmq.client.consumer.process_queue import ProcessQueue
@@ -84,8 +85,9 @@ class Listener:
         orderly: bool = False,
         manual_commit: bool = False,
     ) -> None:
-        if not callable(handler):
-            raise BadSetting(f"{handler!r} is no function: a listener is called with messages")
+        check_callable(
+            "a listener", handler, "a message" if batch_max == 1 else "a list of messages"
+        )
         if manual_commit and not orderly:
             raise BadSetting("manual_commit is for orderly listeners: give orderly=True with it")
         self.handler = handler

@@ -19,7 +19,7 @@ from cometmq.protocol.filter.tags import ALL
 
 log = logging.getLogger(__name__)
 
-H = TypeVar("H", bound=Callable[..., object])
+H = TypeVar("H", bound=Handler)
 
 
 class PushConsumer:
@@ -132,7 +132,7 @@ class PushConsumer:
 
         def register(handler: H) -> H:
             self.subscribe(topic, tags, sql=sql)
-            self.listen(handler, orderly=orderly)  # type: ignore[arg-type]
+            self.listen(handler, orderly=orderly)
             return handler
 
         return register
