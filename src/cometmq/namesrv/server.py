@@ -38,7 +38,7 @@ class NameServer:
         live = LiveSettings((config,), CHANGEABLE, Path(config.config_store_path), disk)
         limits = config.limits
         routes = build_routes(self._table, kv, live, self._clock)
-        self._dispatcher = Dispatcher(routes, Lanes(limits.lane_max))
+        self._dispatcher = Dispatcher(routes, Lanes(limits.lane_max, clock=self._clock))
         self._server = Server(
             self._clock,
             net or RealNet(),

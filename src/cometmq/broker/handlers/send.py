@@ -24,6 +24,7 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.headers.send import SendHeader, TracedReplyHeader, send_replies
 from cometmq.protocol.names import RETRY_PREFIX
 from cometmq.protocol.properties import NAME_VALUE_SEPARATOR, TRANSACTION_PREPARED
+from cometmq.refusal_log import RefusalLog
 from cometmq.remoting.dispatch import Call, Jointly, JointOutcome, Outcome, Replies, Reply
 from cometmq.remoting.promise import Promise
 from cometmq.seams import Clock
@@ -51,6 +52,7 @@ class Sending:
     properties: StoredProperties
     ids: str  # the format of message ids here
     page_cache: PageCache
+    refusals: RefusalLog
 
     def send(self, call: Call, ask: SendHeader) -> Outcome:
         """SEND_MESSAGE and SEND_MESSAGE_V2."""
@@ -148,11 +150,15 @@ class Sending:
             busy = f"broker busy, start flow control for a while, period in queue: {waited_ms}ms"
             if waited_ms > limit_ms:
                 limit = f"the limit is waitTimeMillsInSendQueue={limit_ms}"
-                raise Refused(ResponseCode.SYSTEM_BUSY, f"[TIMEOUT_CLEAN_QUEUE]{busy}, {limit}")
+                raise self._busy(f"[TIMEOUT_CLEAN_QUEUE]{busy}, {limit}")
             limit = f"the limit is {_PAGE_CACHE}={config.os_page_cache_busy_time_out_mills}"
             took = f"the last message took {cache.took_ms}ms to be written"
-            raise Refused(ResponseCode.SYSTEM_BUSY, f"[PCBUSY_CLEAN_QUEUE]{busy}, {took}, {limit}")
+            raise self._busy(f"[PCBUSY_CLEAN_QUEUE]{busy}, {took}, {limit}")
         return now_ms
+
+    def _busy(self, reason: str) -> Refused:
+        self.refusals.refused(reason)
+        return Refused(ResponseCode.SYSTEM_BUSY, reason)
 
     def _new_topic(self, ask: SendHeader) -> TopicConfig:
         """One that is not there, as it will be made once the message is stored."""
