@@ -18,7 +18,7 @@ RecordFilter = Callable[[memoryview], bool]
 
 Runs = list[tuple[int, int]]  # start and end of neighbouring records in the log
 
-_UNITS_SCANNED_MAX = 800  # of one read, as the original's 16000 bytes
+UNITS_SCANNED_MAX = 800  # of one read, as the original's 16000 bytes
 
 
 class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,14 +53,15 @@ class Reader:
     def get(
         self, queue: ConsumeQueue, queue_offset: int, count_max: int,
         wants_tag: TagFilter | None = None, wants_record: RecordFilter | None = None,
+        units_max: int = UNITS_SCANNED_MAX,
     ) -> Found:  # fmt: skip
-        """Up to `count_max` messages from `queue_offset` on."""
+        """Up to `count_max` messages from `queue_offset` on, of so many units if it is filtered."""
         if not queue.first <= queue_offset < queue.end:
             return _refusal(queue, queue_offset)
         filtered = wants_tag is not None or wants_record is not None
         if count_max > self._count_max:
             count_max = self._count_max
-        units = queue.units(queue_offset, _UNITS_SCANNED_MAX if filtered else count_max)
+        units = queue.units(queue_offset, units_max if filtered else count_max)
         if len(units) < UNIT_SIZE:
             return _nothing(queue, queue_offset, GetStatus.OFFSET_FOUND_NULL)
         physical_offset = UNIT.unpack_from(units)[0]
