@@ -220,7 +220,7 @@ def test_after_a_write_that_took_too_long_sends_are_refused_as_busy():
         whole.make_topic()
         put = whole.store.put
 
-        def slowly(message, now_ms):
+        def slowly(message, now_ms, **_):
             stored = put(message, now_ms)
             whole.clock.skip(took_ms)
             return stored

@@ -67,7 +67,9 @@ class BitFilters(Filters):
         if wanted.record is None or is_own:
             return wanted
         subscription = self._said(ask, group)
-        condition = self._conditions.followed(ask.consumer_group, subscription)
-        if condition is None:
+        followed = self._conditions.followed(
+            ask.consumer_group, subscription, self._condition(subscription.sub_string)
+        )
+        if followed is None:
             return wanted
-        return msgspec.structs.replace(wanted, tag=condition.may_want)
+        return msgspec.structs.replace(wanted, tag=followed.may_want)

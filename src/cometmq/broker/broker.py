@@ -230,7 +230,7 @@ class Broker:
             notices=self._notices,
             stats=stats,
             facts=StoreFacts(store, StoreFiles.of(self._store_config), disk),
-            lanes=Lanes(self._config.limits.lane_max, lane_limits(self._config)),
+            lanes=Lanes(self._config.limits.lane_max, lane_limits(self._config), clock=clock),
             page_cache=PageCache(),
             started_ms=clock.wall_ms(),
         )

@@ -18,7 +18,7 @@ from cometmq.errors import BadExpression
 from cometmq.protocol.bodies.filters import BloomBits, FilterEntry, FilterTable, TopicFilters
 from cometmq.protocol.bodies.heartbeat import Subscription
 from cometmq.protocol.filter.bloom import BloomFilter
-from cometmq.protocol.filter.sql import compile_sql
+from cometmq.protocol.filter.sql import Condition, compile_condition
 from cometmq.protocol.properties import decode_properties
 from cometmq.seams import Clock, Disk
 from cometmq.store.dispatcher import Coder
@@ -30,23 +30,25 @@ Matcher = Callable[[Mapping[str, str]], bool]
 _SQL = "SQL92"
 _NEVER = 2**63 - 1
 TRIED_MAX = 256  # of one topic; 1 us each, at each put
+COMPARISONS_MAX = 2_048  # that they make for one message of a topic; 0.1 us each
 
 
 class ConsumerFilter:
     """One group's condition on one topic; since `born_ms` it is tried on each message."""
 
     __slots__ = (
-        "_bloom", "born_ms", "dead_ms", "expression", "matches", "positions", "version",
+        "_bloom", "born_ms", "cost", "dead_ms", "expression", "matches", "positions", "version",
     )  # fmt: skip
 
     def __init__(
-        self, bloom: BloomFilter, positions: tuple[int, ...], expression: str, matches: Matcher,
-        born_ms: int, version: int,
+        self, bloom: BloomFilter, positions: tuple[int, ...], expression: str,
+        condition: Condition, born_ms: int, version: int,
     ) -> None:  # fmt: skip
         self._bloom = bloom
         self.positions = positions
         self.expression = expression
-        self.matches = matches
+        self.matches: Matcher = condition.matches
+        self.cost = condition.cost
         self.born_ms = born_ms
         self.version = version
         self.dead_ms = 0  # 0: it lives
@@ -87,13 +89,15 @@ class ConsumerFilters:
         now_ms = self._clock.wall_ms()
         for entry in entries:
             try:
-                matches = compile_sql(entry.expression)
+                condition = compile_condition(entry.expression)
             except BadExpression as error:
                 log.error("%s of group %s: %s", entry.topic, entry.consumer_group, error)
                 continue
+            if not self._may_try(entry.topic, entry.consumer_group, condition):
+                continue
             born_ms = now_ms if after_crash else entry.born_time
             found = self._put(
-                entry.topic, entry.consumer_group, entry.expression, matches, born_ms,
+                entry.topic, entry.consumer_group, entry.expression, condition, born_ms,
                 entry.client_version,
             )  # fmt: skip
             found.dead_ms = max(entry.dead_time or now_ms, born_ms)
@@ -134,23 +138,28 @@ class ConsumerFilters:
             topic=topic,
         )
 
-    def followed(self, group: str, subscription: Subscription) -> ConsumerFilter | None:
+    def followed(
+        self, group: str, subscription: Subscription, condition: Condition | None = None
+    ) -> ConsumerFilter | None:
         """The condition that a group pulls by: as it was, or born now if it is another.
 
-        None if there are too many on the topic: each is tried on each message.
+        None if those of the topic are too many or too costly: each is tried on each message.
+        `condition` is the compiled expression, if the caller has it.
         """
         topic, expression = subscription.topic, subscription.sub_string
         groups = self._topics.get(topic, {})
         found = groups.get(group)
-        if found is None and len(groups) >= TRIED_MAX:
-            return None
         if found is None or found.expression != expression:
+            condition = condition or compile_condition(expression)
             if found is not None:
                 found.born_ms = _NEVER  # a pull that waits by it is to go by records
+            if not self._may_try(topic, group, condition):
+                if groups.pop(group, None) is not None:
+                    self.file.changed()
+                return None
             born_ms = max(self._clock.wall_ms(), self.newest_ms)
             found = self._put(
-                topic, group, expression, compile_sql(expression), born_ms,
-                subscription.sub_version,
+                topic, group, expression, condition, born_ms, subscription.sub_version
             )  # fmt: skip
             self.file.changed()
         elif found.dead_ms or found.version != subscription.sub_version:
@@ -160,12 +169,19 @@ class ConsumerFilters:
         return found
 
     def _put(
-        self, topic: str, group: str, expression: str, matches: Matcher, born_ms: int, version: int
-    ) -> ConsumerFilter:
+        self, topic: str, group: str, expression: str, condition: Condition, born_ms: int,
+        version: int,
+    ) -> ConsumerFilter:  # fmt: skip
         positions = self._bloom.positions(f"{group}#{topic}")
-        made = ConsumerFilter(self._bloom, positions, expression, matches, born_ms, version)
+        made = ConsumerFilter(self._bloom, positions, expression, condition, born_ms, version)
         self._topics.setdefault(topic, {})[group] = made
         return made
+
+    def _may_try(self, topic: str, group: str, condition: Condition) -> bool:
+        """With the other groups' conditions on the topic, it is not too much for each put."""
+        others = [each for name, each in self._topics.get(topic, {}).items() if name != group]
+        comparisons = sum(each.cost for each in others) + condition.cost
+        return len(others) < TRIED_MAX and comparisons <= COMPARISONS_MAX
 
     def extended(self, coder: Coder) -> Coder:
         """A coder that tries the conditions on each message too."""

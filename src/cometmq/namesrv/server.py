@@ -44,7 +44,7 @@ class NameServer:
         self._settings = live = LiveSettings((config, *unused), UPDATE_RULES, file, disk)
         limits = config.limits
         routes = build_routes(self._table, kv, live, self._clock)
-        self._dispatcher = Dispatcher(routes, Lanes(limits.lane_max))
+        self._dispatcher = Dispatcher(routes, Lanes(limits.lane_max, clock=self._clock))
         self._server = Server(
             self._clock,
             net or RealNet(),

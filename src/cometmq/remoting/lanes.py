@@ -3,12 +3,17 @@
 Only requests that wait are in flight: one answered in place is gone before the next is looked at.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cometmq.errors import Refused
 from cometmq.protocol.codes import ResponseCode
+from cometmq.refusal_log import RefusalLog
+from cometmq.seams import Clock
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +27,31 @@ class LaneLimit:
 class Lanes:
     """A count per lane, and its limit: its own, or that of all others."""
 
-    def __init__(self, limit: int, limits: Mapping[str, LaneLimit] | None = None) -> None:
+    def __init__(
+        self,
+        limit: int,
+        limits: Mapping[str, LaneLimit] | None = None,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
         self._limit = limit
+        self._clock = clock  # None: refusals are not logged
+        self._refusals: dict[str, RefusalLog] = {}
         self._limits = {lane: own.count for lane, own in (limits or {}).items()}
         self._settings = {lane: own.setting for lane, own in (limits or {}).items()}
         self._in_flight: Counter[str] = Counter()
         self.full: set[str] = set()  # nothing more may enter; to look here costs 0.04 us
 
     def refusal(self, lane: str) -> Refused:
-        """What a full lane answers, before anything is done for the request."""
+        """What a full lane answers, before anything is done for the request; logged as well."""
         limit, setting = self._limits.get(lane, self._limit), self._settings.get(lane)
         named = f"its limit, {setting}={limit}" if setting else "its limit"
-        return Refused(
-            ResponseCode.SYSTEM_BUSY,
-            f"[REJECTREQUEST] {limit} requests wait in the {lane} lane, {named}; try later",
-        )
+        waiting = f"{limit} requests wait in the {lane} lane, {named}"
+        if self._clock is not None:
+            if lane not in self._refusals:
+                self._refusals[lane] = RefusalLog(log, self._clock, f"requests of the {lane} lane")
+            self._refusals[lane].refused(waiting)
+        return Refused(ResponseCode.SYSTEM_BUSY, f"[REJECTREQUEST] {waiting}; try later")
 
     def has_room(self, lane: str, count: int) -> bool:
         """So many more may enter, and the last of them would not be refused."""

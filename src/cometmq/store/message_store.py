@@ -32,7 +32,7 @@ from cometmq.store.marks import marks_of, tag_code_and_keys
 from cometmq.store.new_message import NewMessage, RecordWriter, Several
 from cometmq.store.opening import Opening
 from cometmq.store.queue_table import QueueTable
-from cometmq.store.reader import Reader, ReadLimits, RecordFilter, TagFilter
+from cometmq.store.reader import UNITS_SCANNED_MAX, Reader, ReadLimits, RecordFilter, TagFilter
 from cometmq.store.recovery import Parts, Recovered
 from cometmq.store.retention import FULL_RATIO, Retention
 from cometmq.store.room import is_full, no_room
@@ -264,10 +264,11 @@ class MessageStore:
     def get(
         self, topic: str, queue_id: int, queue_offset: int, count_max: int,
         wants_tag: TagFilter | None = None, wants_record: RecordFilter | None = None,
+        units_max: int = UNITS_SCANNED_MAX,
     ) -> Found:  # fmt: skip
         """Messages of a queue from an offset on, as views of the log."""
         queue = self._queues.get(topic, queue_id)
-        return self._reader.get(queue, queue_offset, count_max, wants_tag, wants_record)
+        return self._reader.get(queue, queue_offset, count_max, wants_tag, wants_record, units_max)
 
     @property
     def damaged(self) -> int:

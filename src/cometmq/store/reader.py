@@ -23,7 +23,7 @@ Rebuild = Callable[[ConsumeQueue, int], None]
 Runs = list[tuple[int, int]]  # start and end of neighbouring records in the log
 
 NEVER = 2**63  # as a place of the log: after all others
-_UNITS_SCANNED_MAX = 800  # of one read, as the original's 16000 bytes
+UNITS_SCANNED_MAX = 800  # of one read, as the original's 16000 bytes
 
 
 class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,8 +60,12 @@ class Reader:
     def get(
         self, queue: ConsumeQueue, queue_offset: int, count_max: int,
         wants_tag: TagFilter | None = None, wants_record: RecordFilter | None = None,
+        units_max: int = UNITS_SCANNED_MAX,
     ) -> Found:  # fmt: skip
-        """Up to `count_max` messages from `queue_offset` on; one if that is 0 or less."""
+        """Up to `count_max` messages from `queue_offset` on; one if that is 0 or less.
+
+        A filtered read looks at `units_max` units at most.
+        """
         if not queue.first <= queue_offset < queue.end:
             return _refusal(queue, queue_offset)
         filtered = wants_tag is not None or wants_record is not None
@@ -69,7 +73,7 @@ class Reader:
             count_max = self._count_max
         elif count_max < 1:
             count_max = 1
-        units = queue.units(queue_offset, _UNITS_SCANNED_MAX if filtered else count_max)
+        units = queue.units(queue_offset, units_max if filtered else count_max)
         is_trusted = queue_offset >= queue.trusted_from
         if not is_trusted:
             units = self._plausible(queue, queue_offset, units)

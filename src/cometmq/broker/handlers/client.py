@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from cometmq.broker.clients import Client, Clients
+from cometmq.broker.expressions import Unread
 from cometmq.broker.filters import Filters
 from cometmq.broker.groups import GroupTable
 from cometmq.broker.notices import Notices
@@ -20,7 +21,7 @@ from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.headers.base import NoHeader
 from cometmq.protocol.headers.client import ConsumerGroupHeader, UnregisterClientHeader
 from cometmq.protocol.names import check_group, check_topic, retry_topic
-from cometmq.remoting.dispatch import Call, Reply
+from cometmq.remoting.dispatch import Call, Outcome, Reply
 from cometmq.seams import Clock
 
 
@@ -73,11 +74,19 @@ class ClientRoom:
         self.notices.groups_changed(changed)
         return Reply()
 
-    def check_config(self, call: Call, ask: NoHeader) -> Reply:
+    def check_config(self, call: Call, ask: NoHeader) -> Outcome:
         """CHECK_CLIENT_CONFIG."""
         checked = loads(call.command.body, CheckClient)
-        if checked.subscription_data is not None:
+        if checked.subscription_data is None:
+            return Reply()
+        try:
             self.filters.check(checked.subscription_data)
+        except Unread as unread:
+            return self._checked(unread)
+        return Reply()
+
+    async def _checked(self, unread: Unread) -> Reply:
+        await self.filters.read(unread)
         return Reply()
 
     def members(self, call: Call, ask: ConsumerGroupHeader) -> Reply:

@@ -1,10 +1,12 @@
 """PULL_MESSAGE: read from a queue, and wait for it to grow when it is empty."""
 
+import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cometmq.broker.arrivals import Arrivals
 from cometmq.broker.config import BrokerConfig
+from cometmq.broker.expressions import Unread
 from cometmq.broker.filters import Filters, Wanted
 from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.identity import Identity
@@ -28,11 +30,13 @@ from cometmq.seams import Clock
 from cometmq.store.found import Found, GetStatus
 from cometmq.store.message_store import MessageStore
 from cometmq.store.new_message import NewMessage
+from cometmq.store.reader import UNITS_SCANNED_MAX
 
 log = logging.getLogger(__name__)
 
 _COMMIT_OFFSET = int(PullFlag.COMMIT_OFFSET)
 _SUSPEND = int(PullFlag.SUSPEND)
+_READS_MAX = 16  # of long expressions for one pull: a retry topic's may need several
 _SUSPEND_MS_MAX = 60_000  # longer than any client waits for an answer
 
 _SUCCESS = ResponseCode.SUCCESS.value
@@ -67,20 +71,71 @@ class Pulling:
     settings: LiveSettings
     identity: Identity
     clock: Clock
+    slices: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def pull(self, call: Call, ask: PullHeader) -> Outcome:
         """PULL_MESSAGE."""
         group = self.checks.readable_queue(ask.consumer_group, ask.topic, ask.queue_id)
-        if ask.max_msg_nums < 0:  # of 0, as Go's clients ask for, one is returned
+        if ask.max_msg_nums < 0:  # 0, which Go's pull consumer sends, returns one message
             raise Refused(ResponseCode.SYSTEM_ERROR, f"maxMsgNums is {ask.max_msg_nums}, below 0")
-        wanted = self.filters.of_pull(ask, group)
+        try:
+            wanted = self.filters.of_pull(ask, group)
+        except Unread as unread:
+            return self._after_reading(call, ask, unread)
         if self.checks.groups.get(ask.consumer_group) is None:
             self.checks.groups.keep(group)
         if ask.sys_flag & _COMMIT_OFFSET:
             self.offsets.commit(ask.consumer_group, ask.topic, ask.queue_id, ask.commit_offset)
+        if wanted.units_a_turn < UNITS_SCANNED_MAX:
+            return self._in_slices(call, ask, group, wanted)
         found = self.store.get(  # as `_read`, without a call
             ask.topic, ask.queue_id, ask.queue_offset, ask.max_msg_nums, wanted.tag, wanted.record
         )
+        if found.count and not found.from_slave:
+            return self._found(ask, group, found)
+        return self._answer(call, ask, group, wanted, found)
+
+    async def _after_reading(self, call: Call, ask: PullHeader, unread: Unread) -> Reply:
+        """A pull whose filter takes long to read."""
+        await self.filters.read(unread)
+        group = self.checks.readable_queue(ask.consumer_group, ask.topic, ask.queue_id)
+        await self._wanted(ask, group)
+        outcome = self.pull(call, ask)
+        return outcome if isinstance(outcome, Reply) else await outcome
+
+    async def _wanted(self, ask: PullHeader, group: GroupConfig) -> Wanted:
+        """The filter of a pull, once it is read."""
+        for _ in range(_READS_MAX):
+            try:
+                return self.filters.of_pull(ask, group)
+            except Unread as unread:
+                await self.filters.read(unread)
+        raise Refused(ResponseCode.SYSTEM_BUSY, "too many long filters are in use; try later")
+
+    async def _in_slices(
+        self, call: Call, ask: PullHeader, group: GroupConfig, wanted: Wanted
+    ) -> Reply:
+        """A read with a costly filter: as much as any other read, in several turns of the loop."""
+        offset, end = ask.queue_offset, ask.queue_offset + UNITS_SCANNED_MAX
+        found = await self._read_slice(ask, offset, wanted)
+        while found.status is GetStatus.NO_MATCHED_MESSAGE and found.next_offset < end:
+            offset = found.next_offset
+            later = await self._read_slice(ask, offset, wanted)
+            if later.status not in (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE):
+                break  # the end of the queue: what was scanned is the answer
+            found = later
+        outcome = self._answer(call, ask, group, wanted, found)
+        return outcome if isinstance(outcome, Reply) else await outcome
+
+    async def _read_slice(self, ask: PullHeader, offset: int, wanted: Wanted) -> Found:
+        """One slice a turn, whoever reads: pulls with costly filters take turns."""
+        async with self.slices:
+            await asyncio.sleep(0)
+            return self._read(ask, offset, wanted)
+
+    def _answer(
+        self, call: Call, ask: PullHeader, group: GroupConfig, wanted: Wanted, found: Found
+    ) -> Outcome:
         if found.count:
             if found.from_slave:
                 self.stats.got_from_disk(ask.consumer_group, ask.topic, ask.queue_id, found)
@@ -99,8 +154,9 @@ class Pulling:
 
     def _read(self, ask: PullHeader, offset: int, wanted: Wanted) -> Found:
         return self.store.get(
-            ask.topic, ask.queue_id, offset, ask.max_msg_nums, wanted.tag, wanted.record
-        )
+            ask.topic, ask.queue_id, offset, ask.max_msg_nums, wanted.tag, wanted.record,
+            wanted.units_a_turn,
+        )  # fmt: skip
 
     async def _waited(
         self, call: Call, ask: PullHeader, group: GroupConfig, wanted: Wanted, patience_ms: int
@@ -109,10 +165,11 @@ class Pulling:
         deadline_ms = self.clock.monotonic_ms() + patience_ms
         offset = ask.queue_offset
         while True:
-            found = self._read(ask, offset, wanted)  # one may have come before this task began
+            found = await self._read_now(ask, offset, wanted)  # one may have come before
             while found.status is GetStatus.NO_MATCHED_MESSAGE:
                 offset = found.next_offset
-                found = self._read(ask, offset, wanted)
+                await asyncio.sleep(0)  # there may be many that are not wanted
+                found = await self._read_now(ask, offset, wanted)
             patience_ms = deadline_ms - self.clock.monotonic_ms()
             is_over = patience_ms <= 0 or self.arrivals.is_over
             if is_over or _code(offset, found) != _NOT_FOUND:
@@ -121,9 +178,14 @@ class Pulling:
             tag = None if found.status is GetStatus.REBUILDING else wanted.tag
             await self.arrivals.wait_past(ask.topic, ask.queue_id, offset, tag, patience_ms)
             group = self.checks.readable_queue(ask.consumer_group, ask.topic, ask.queue_id)
-            asked_now = self.filters.of_pull(ask, group)
+            asked_now = await self._wanted(ask, group)
             if asked_now != wanted:  # its group subscribed anew: what was passed over may be wanted
                 wanted, offset = asked_now, ask.queue_offset
+
+    async def _read_now(self, ask: PullHeader, offset: int, wanted: Wanted) -> Found:
+        if wanted.units_a_turn < UNITS_SCANNED_MAX:
+            return await self._read_slice(ask, offset, wanted)
+        return self._read(ask, offset, wanted)
 
     def _reply(
         self, call: Call, ask: PullHeader, group: GroupConfig, found: Found, offset: int

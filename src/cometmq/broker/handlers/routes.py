@@ -1,5 +1,7 @@
 """The table: every code that a broker answers, with its handler, header, lane and ports."""
 
+import logging
+
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.handlers.admin_routes import (
     consumer_routes,
@@ -27,9 +29,12 @@ from cometmq.protocol.headers.pull import PullHeader
 from cometmq.protocol.headers.send import SendBackHeader, SendHeader, SendHeaderV2
 from cometmq.protocol.headers.transaction import EndTransactionHeader, ResumeCheckHeader
 from cometmq.protocol.message_id import offset_id_format
+from cometmq.refusal_log import RefusalLog
 from cometmq.remoting.dispatch import Route, Routes
 from cometmq.remoting.lanes import LaneLimit
 from cometmq.settings import as_texts
+
+log = logging.getLogger(__name__)
 
 _LANES = {  # and the settings, under the original's names, that say how many may wait in each
     "send": "sendThreadPoolQueueCapacity",
@@ -70,6 +75,7 @@ def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
     sending = Sending(
         checks, p.topics, p.intake, answers, p.retries, p.stats, p.settings, p.identity, p.clock,
         StoredProperties(p.identity.cluster), offset_id_format(p.identity.host), p.page_cache,
+        RefusalLog(log, p.clock, "sends"),
     )  # fmt: skip
     back = SendingBack(checks, p.retries, p.intake, answers, p.stats)
     ends = TransactionRoom(p.transactions, answers)

@@ -33,6 +33,7 @@ from cometmq.protocol.headers.send import (
 )
 from cometmq.protocol.names import RETRY_PREFIX
 from cometmq.protocol.properties import NAME_VALUE_SEPARATOR, TRANSACTION_PREPARED
+from cometmq.refusal_log import RefusalLog
 from cometmq.remoting.dispatch import Call, Jointly, JointOutcome, Outcome, Replies, Reply
 from cometmq.remoting.promise import Promise
 from cometmq.seams import Clock
@@ -60,6 +61,7 @@ class Sending:
     properties: StoredProperties
     ids: str  # the format of message ids here
     page_cache: PageCache
+    refusals: RefusalLog
 
     def send(self, call: Call, ask: SendHeader) -> Outcome:
         """SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE: a field says if it is a batch."""
@@ -167,11 +169,15 @@ class Sending:
             busy = f"broker busy, start flow control for a while, period in queue: {waited_ms}ms"
             if waited_ms > limit_ms:
                 limit = f"the limit is waitTimeMillsInSendQueue={limit_ms}"
-                raise Refused(ResponseCode.SYSTEM_BUSY, f"[TIMEOUT_CLEAN_QUEUE]{busy}, {limit}")
+                raise self._busy(f"[TIMEOUT_CLEAN_QUEUE]{busy}, {limit}")
             limit = f"the limit is {_PAGE_CACHE}={config.os_page_cache_busy_time_out_mills}"
             took = f"the last message took {cache.took_ms}ms to be written"
-            raise Refused(ResponseCode.SYSTEM_BUSY, f"[PCBUSY_CLEAN_QUEUE]{busy}, {took}, {limit}")
+            raise self._busy(f"[PCBUSY_CLEAN_QUEUE]{busy}, {took}, {limit}")
         return now_ms
+
+    def _busy(self, reason: str) -> Refused:
+        self.refusals.refused(reason)
+        return Refused(ResponseCode.SYSTEM_BUSY, reason)
 
     def _half(self, message: NewMessage) -> NewMessage:
         if self.settings.now(BrokerConfig).reject_transaction_message:

@@ -20,6 +20,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import groupby
 from typing import Any
 
 from cometmq.protocol.filter.numbers import double_order, java_double, java_int, java_long
@@ -62,6 +63,17 @@ class Term:
     at: int  # characters before it, for the text of an error
     constant: Any = None  # its value if it has always the same
     name: str = ""  # of a property
+    cost: int = 1  # how many comparisons it makes at most
+    equality: "_Equality | None" = None  # if it is one of a property to a literal
+
+
+@dataclass(frozen=True, slots=True)
+class _Equality:
+    """A property, how its text is read, and the literals to which the value may be equal."""
+
+    name: str
+    read: Reader
+    values: tuple[Any, ...]
 
 
 _READERS: dict[Kind, Reader] = {
@@ -114,12 +126,49 @@ def condition(term: Term) -> Term:
 
 def any_of(terms: Sequence[Term]) -> Term:
     """OR: true if one is, else unknown if one is."""
-    return _condition(terms[0].at, _first_of([condition(term).value for term in terms], True))
+    merged = _merged([condition(term) for term in terms])
+    if len(merged) == 1:
+        return merged[0]
+    test = _first_of([term.value for term in merged], True)
+    return _condition(terms[0].at, test, _cost(merged))
 
 
 def all_of(terms: Sequence[Term]) -> Term:
     """AND: false if one is, else unknown if one is."""
-    return _condition(terms[0].at, _first_of([condition(term).value for term in terms], False))
+    test = _first_of([condition(term).value for term in terms], False)
+    return _condition(terms[0].at, test, _cost(terms))
+
+
+def _cost(terms: Sequence[Term]) -> int:
+    return sum(term.cost for term in terms)
+
+
+def _merged(terms: list[Term]) -> list[Term]:
+    """Neighbouring equalities of one property, read in one way, become one look into a set.
+
+    Only neighbours: what stands between them might fail before the second is reached.
+    """
+    merged: list[Term] = []
+    for key, group in groupby(terms, _key_of_equality):
+        run = list(group)
+        if key is None or len(run) == 1:
+            merged += run
+        else:
+            values = [value for term in run if term.equality for value in term.equality.values]
+            merged.append(_condition(run[0].at, _in_set(*key, frozenset(values))))
+    return merged
+
+
+def _key_of_equality(term: Term) -> tuple[str, Reader] | None:
+    return None if term.equality is None else (term.equality.name, term.equality.read)
+
+
+def _in_set(name: str, read: Reader, values: frozenset[Any]) -> Test:
+    def test(properties: Properties) -> bool | None:
+        text = properties.get(name)
+        return None if text is None else read(text) in values
+
+    return test
 
 
 def _first_of(tests: list[Value], decisive: bool) -> Test:
@@ -144,13 +193,13 @@ def negated(term: Term, at: int) -> Term:
         value = inner(properties)
         return None if value is None else not value
 
-    return _condition(at, test)
+    return _condition(at, test, term.cost)
 
 
 def is_null(term: Term) -> Term:
     """Never unknown."""
     inner = term.value
-    return _condition(term.at, lambda properties: inner(properties) is None)
+    return _condition(term.at, lambda properties: inner(properties) is None, term.cost)
 
 
 def one_of(term: Term, strings: Sequence[str], wanted: bool) -> Term:
@@ -203,7 +252,7 @@ def ordered(left: Term, sign: str, right: Term) -> Term:
             return None
         return verdict(read_left(first), read_right(second))
 
-    return _condition(left.at, test)
+    return _condition(left.at, test, left.cost + right.cost)
 
 
 def equal(left: Term, right: Term) -> Term:
@@ -215,9 +264,12 @@ def equal(left: Term, right: Term) -> Term:
         raise bad("TRUE and FALSE equal no number and no string", left.at)
     read_left, verdict, read_right = _equality(left.kind, right.kind)
     if left.form is Form.PROPERTY and right.constant is not None:
-        return _condition(
-            left.at, _of_property(left.name, read_left, verdict, read_right(right.constant))
-        )
+        constant = read_right(right.constant)
+        test_property = _of_property(left.name, read_left, verdict, constant)
+        if verdict is not operator.eq:
+            return _condition(left.at, test_property)
+        equality = _Equality(left.name, read_left, (constant,))
+        return _condition(left.at, test_property, equality=equality)
     left_value, right_value = left.value, right.value
 
     def test(properties: Properties) -> bool | None:
@@ -228,7 +280,7 @@ def equal(left: Term, right: Term) -> Term:
             return False
         return verdict(read_left(first), read_right(second))
 
-    return _condition(left.at, test)
+    return _condition(left.at, test, left.cost + right.cost)
 
 
 def _of_property(name: str, read: Reader, verdict: Verdict, constant: Any) -> Test:
@@ -290,7 +342,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _truth(text: str) -> bool:
-    return text.lower() == "true"
+    return len(text) == len("true") and text.lower() == "true"
 
 
 def _same_truth(left: Any, right: Any) -> bool:
@@ -305,5 +357,5 @@ def _is_truth_literal(term: Term) -> bool:
     return term.form is Form.LITERAL and term.kind in (Kind.BOOLEAN, Kind.NULL)
 
 
-def _condition(at: int, test: Test) -> Term:
-    return Term(Form.CONDITION, Kind.BOOLEAN, test, at)
+def _condition(at: int, test: Test, cost: int = 1, equality: _Equality | None = None) -> Term:
+    return Term(Form.CONDITION, Kind.BOOLEAN, test, at, cost=cost, equality=equality)

@@ -7,6 +7,7 @@ what a consumer gets.
 
 import math
 import re
+from functools import lru_cache
 
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
@@ -23,6 +24,9 @@ _DOUBLE = re.compile(
 _BLANKS = "".join(map(chr, range(33)))  # what `String.trim` takes away
 
 
+_LONG_TEXT = 64  # characters; a longer one is read once, however often it is compared
+
+
 def java_int(text: str) -> int:
     """`Integer.valueOf`; ValueError where it throws."""
     value = java_long(text)
@@ -35,6 +39,12 @@ def java_long(text: str) -> int:
     """`Long.valueOf`; ValueError where it throws."""
     if len(text) <= _SAFE_LENGTH and text.isdigit() and text.isascii():
         return int(text)
+    if len(text) > _LONG_TEXT:
+        return _long_of_long_text(text)
+    return _read_long(text)
+
+
+def _read_long(text: str) -> int:
     parts = _INTEGER.fullmatch(text)
     if parts is None:
         raise ValueError("no integer")
@@ -46,10 +56,16 @@ def java_long(text: str) -> int:
 
 def java_double(text: str) -> float:
     """`Double.valueOf`; ValueError where it throws."""
+    if len(text) > _LONG_TEXT:
+        return _double_of_long_text(text)
     if (
         text.replace(".", "", 1).isdigit() and text.isascii()
     ):  # the usual case, in a third of the time
         return float(text)
+    return _read_double(text)
+
+
+def _read_double(text: str) -> float:
     parts = _DOUBLE.fullmatch(text.strip(_BLANKS))
     if parts is None:
         raise ValueError("no number")
@@ -60,6 +76,11 @@ def java_double(text: str) -> float:
     if parts["nan"]:
         return math.nan
     return float(parts["infinity"])
+
+
+# An expression compares one property thousands of times; a failure ends it, and is not kept.
+_long_of_long_text = lru_cache(16)(_read_long)
+_double_of_long_text = lru_cache(16)(_read_double)
 
 
 def _from_hex(text: str) -> float:

@@ -12,6 +12,7 @@ and what follows is not looked at: that is how the original reads.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from cometmq.errors import BadExpression
 from cometmq.protocol.filter import evaluate
@@ -33,16 +34,30 @@ _INT_MAX = 2**31 - 1
 _ORDERS = frozenset({">", ">=", "<", "<="})
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A compiled expression. `matches` never raises: a comparison that fails is no match."""
+
+    matches: Callable[[Properties], bool]
+    cost: int  # comparisons that it makes at most
+
+
 def compile_sql(text: str) -> Callable[[Properties], bool]:
     """Whether a message with these properties is wanted; BadExpression if the text is none.
 
     What it returns never raises: a comparison that cannot be made is no match.
     """
+    return compile_condition(text).matches
+
+
+def compile_condition(text: str) -> Condition:
+    """The same, and what it costs to ask it."""
     if len(text) > EXPRESSION_LENGTH_MAX:
         raise BadExpression(
             f"{len(text)} characters, more than the {EXPRESSION_LENGTH_MAX} of an expression"
         )
-    test = evaluate.condition(_Parser(Tokens(text)).condition()).value
+    term = evaluate.condition(_Parser(Tokens(text)).condition())
+    test = term.value
 
     def wanted(properties: Properties) -> bool:
         try:
@@ -50,7 +65,7 @@ def compile_sql(text: str) -> Callable[[Properties], bool]:
         except ValueError:
             return False
 
-    return wanted
+    return Condition(wanted, term.cost)
 
 
 class _Parser:
