@@ -87,8 +87,10 @@ class QueueTable:
             self._folder_of(topic, queue_id), self._spans.get((topic, queue_id))
         )
         queue.load(self._judge, bases, bounds)
-        if queue.end > queue.first:
-            queue.forget_before(self._log_start())
+        log_start = self._log_start()
+        is_trimmed = bounds is not None and bounds.log_start == log_start
+        if queue.end > queue.first and not is_trimmed:
+            queue.forget_before(log_start)
         self._queues[topic, queue_id] = queue
         return queue
 
@@ -205,14 +207,17 @@ class QueueTable:
         self.has_changed = bool(lost)
         return lost
 
-    def suspects(self) -> dict[Key, str]:
-        """After recovery: queues that were not in the manifest and whose last units are wrong."""
+    def suspects(self, unclean: bool) -> dict[Key, str]:
+        """After recovery: queues that were not in the manifest and whose last units are wrong.
+
+        After a crash the last ones may point to records that the log lost.
+        """
         keys = [key for key in self.known() if key not in self._bounds]
         queues = [self.get(*key) for key in keys if key[0] not in self._leaving]
         return {
             queue.key: f"{queue.path_of(queue.end - 1)} does not match the log"
             for queue in queues
-            if queue.is_suspect
+            if queue.is_suspect or (queue.has_stale_units and not unclean)
         }
 
     def _fault(self, key: Key, span: Span) -> str | None:
