@@ -229,20 +229,9 @@ class ConsumeQueue:
             self.end -= 1
         if self.end < stale_end:
             self.cut(self.end, stale_end)
-        elif listed is None and (self._has_units_after_end() or self._lacks_files(bases, judge)):
+        elif listed is None and self._has_units_after_end():
             self.is_suspect = True
         self.trusted_from = self.end
-
-    def _lacks_files(self, bases: list[int], judge: Judge) -> bool:
-        """Of those before the first one, or its last: no file is empty.
-
-        Files are deleted when all their records left the log. The next file then most likely
-        begins with units of such records.
-        """
-        if self.end * UNIT_SIZE <= bases[-1]:
-            return True
-        unit = self.unit_on_disk(self.first) or (0, 0, 0)
-        return self.first > 0 and judge(self.key, self.first, *unit[:2]) is Verdict.GOOD
 
     def _has_units_after_end(self) -> bool:
         """In the last file, after zeros."""
