@@ -23,7 +23,7 @@ from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import CHECKPOINT, QUEUES, ROOT, START_MS, History, Sent, open_store, put, put_batch
 
-SETS = int(os.environ.get("COMETMQ_QUEUE_FILE_SETS", "200"))
+SETS = int(os.environ.get("COMETMQ_QUEUE_FILE_SETS", "60"))
 FOLDER = Path(ROOT) / "consumequeue"
 MANIFEST = Path(ROOT) / "manifest"
 UNITS_A_FILE = 10
