@@ -264,6 +264,17 @@ def read_all(store: MessageStore) -> list[StoredMessage]:
     return sorted(found, key=lambda message: message.physical_offset)
 
 
+async def rebuild(store: MessageStore, queues: list[tuple[str, int]]) -> None:
+    """Read all once, so that units which do not match the log are rebuilt."""
+    for topic, queue_id in queues:
+        offset, end = store.bounds(topic, queue_id)
+        while offset < end:
+            got = store.get(topic, queue_id, offset, 1)
+            if got.status is GetStatus.REBUILDING:
+                await store.rebuilt()
+            offset = max(got.next_offset, store.bounds(topic, queue_id)[0])
+
+
 def check(store: MessageStore, history: History, chance: Random, keys: int = 8) -> int:
     """See the top of the file. How many messages are there, with those that were cleaned."""
     assert store.log_bounds[0] <= history.cleaned, f"the log starts at {store.log_bounds[0]}"

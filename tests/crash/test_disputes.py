@@ -19,7 +19,7 @@ from cometmq.protocol.properties import encode_properties
 from cometmq.store.new_message import NewMessage
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
-from crash.rig import FOREVER_MS, START_MS, open_store, running, settled
+from crash.rig import FOREVER_MS, START_MS, open_store, rebuild, running, settled
 
 LOG = Path("/store/commitlog/00000000000000000000")
 QUEUE_ID_END, QUEUE_OFFSET_END = 15, 27
@@ -114,6 +114,7 @@ async def look(disk, pair, places, victim, forget):
     FORGET[forget](disk)
     are_known = forget != "no queues"
     async with running(disk, START_MS + 60_000) as store:
+        await rebuild(store, pair)
         check(store, pair, places, victim, are_known)
         more = [
             store.put(message_of(len(places) + which, queue), START_MS + 60_000)
@@ -123,6 +124,7 @@ async def look(disk, pair, places, victim, forget):
         disk = disk.kill()
         forget_again(disk)
         async with running(disk, START_MS + 120_000) as store:
+            await rebuild(store, pair)
             check(store, pair, places + more, victim, are_known)
 
 

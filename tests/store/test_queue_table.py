@@ -63,10 +63,10 @@ def test_a_queue_is_loaded_when_it_is_first_used(opened):
     flush(table)
     asked = []
     disk = CountingDisk()
-    again = opened(lambda *place: asked.append(place) or True, disk)
+    again = opened(lambda *place: asked.append(place) or Verdict.GOOD, disk)
     assert disk.listed == [] and asked == []
     assert again.get("T3", 0).end == 1
-    assert asked == [("T3", 0, 0, 3, 10)]
+    assert asked == [(("T3", 0), 0, 3, 10)]
     assert sorted(again.known()) == [(f"T{i}", 0) for i in range(5)]
     assert len(asked) == 1, "nor does a list load them"
 

@@ -125,6 +125,9 @@ class Transactions:
     def load(self) -> None:
         """Find out what is undecided, from the offsets that are kept on."""
         self.ledger = ledger = HalfLedger(self._kept(HALF_TOPIC), self._kept(OP_HALF_TOPIC))
+        # A half message whose unit is wrong would be taken for a damaged one, and be closed.
+        self._store.check_units(OP_HALF_TOPIC, 0, ledger.op_progress)
+        self._store.check_units(HALF_TOPIC, 0, ledger.progress)
         decided = set()
         for op in self._messages(OP_HALF_TOPIC, ledger.op_progress):
             named = _named_by(op)

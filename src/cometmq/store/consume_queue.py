@@ -30,6 +30,7 @@ BLANK_UNIT = UNIT.pack(0, NO_RECORD, 0)
 _KEPT_UNITS = 1024  # flushed units that stay in memory for readers near the end
 _READ_UNITS = 256  # at least, of one read from a file
 _SCAN_SIZE = 256 << 10
+_PLACE_MAX = 1 << 56  # no log is so long
 _pack = UNIT.pack
 
 # What the log says of a unit: of topic and queue id, queue offset, physical offset, size.
@@ -42,7 +43,7 @@ class ConsumeQueue:
 
     __slots__ = (
         "_disk", "_file_size", "_folder", "_kept", "_read", "_read_at", "_units", "_written",
-        "end", "first", "is_suspect", "trusted_from",
+        "end", "first", "has_stale_units", "is_suspect", "trusted_from",
     )  # fmt: skip
 
     def __init__(self, folder: Path, file_size: int, disk: Disk) -> None:
@@ -56,6 +57,7 @@ class ConsumeQueue:
         self._read = b""  # units that were last read from a file
         self.first = 0
         self.end = 0
+        self.has_stale_units = False  # some were cut off when it was loaded
         self.is_suspect = False  # its last units are damaged: it may end later than it seems to
         self.trusted_from = 0  # units before it were written before this process loaded them
 
@@ -220,8 +222,10 @@ class ConsumeQueue:
             unit = self.unit_on_disk(self.end - 1) or (0, 0, 0)
             verdict = judge(self.key, self.end - 1, *unit[:2])
             if verdict is not Verdict.STRAY:
-                self.is_suspect = verdict is Verdict.WRONG
+                self.is_suspect |= verdict is Verdict.WRONG
                 break
+            self.has_stale_units = True
+            self.is_suspect |= not 0 < unit[0] < _PLACE_MAX or unit[1] < 0
             self.end -= 1
         if self.end < stale_end:
             self.cut(self.end, stale_end)
@@ -316,7 +320,8 @@ class ConsumeQueue:
         """
         per_file = self._file_size // UNIT_SIZE
         start, end = self.first, min(self.first - self.first % per_file + per_file, self.end)
-        while end < self.end and self._is_gone(end - 1, log_start):  # all of a file
+        # A file is gone by its last two units: one may be damaged.
+        while end < self.end and all(self._is_gone(end - i, log_start) for i in (1, 2)):
             start, end = end, min(end + per_file, self.end)
         low = self._first_from(start, end, log_start)
         while low - 1 > start and not self._is_gone(low - 2, log_start):

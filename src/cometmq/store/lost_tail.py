@@ -71,8 +71,9 @@ def _named(commit_log: CommitLog, end: int) -> str:
     size = commit_log.file_size
     last = (end - 1) // size * size
     first = commit_log.end if commit_log.files else last
-    paths: list[Path] = [commit_log.path_of(base) for base in range(first, last + 1, size)]
-    names = ", ".join(map(str, paths[:_NAMED_MAX]))
-    if len(paths) > _NAMED_MAX:
-        names += f" and {len(paths) - _NAMED_MAX} more"
-    return f"{names} {'are' if len(paths) > 1 else 'is'}"
+    bases = range(first, last + 1, size)
+    paths: list[Path] = [commit_log.path_of(base) for base in bases[:_NAMED_MAX]]
+    names = ", ".join(map(str, paths))
+    if len(bases) > _NAMED_MAX:
+        names += f" and {len(bases) - _NAMED_MAX} more"
+    return f"{names} {'are' if len(bases) > 1 else 'is'}"

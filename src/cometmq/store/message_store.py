@@ -7,7 +7,6 @@ once; `durable` is awaited by whoever promised that it is on disk.
 
 import asyncio
 import logging
-import os
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -32,7 +31,7 @@ from cometmq.store.marks import marks_of, tag_code_and_keys
 from cometmq.store.new_message import NewMessage, RecordWriter, Several
 from cometmq.store.opening import Opening
 from cometmq.store.queue_table import QueueTable
-from cometmq.store.reader import UNITS_SCANNED_MAX, Reader, ReadLimits, RecordFilter, TagFilter
+from cometmq.store.reader import UNITS_SCANNED_MAX, Reader, RecordFilter, TagFilter, read_limits
 from cometmq.store.recovery import Parts, Recovered
 from cometmq.store.retention import FULL_RATIO, Retention
 from cometmq.store.room import is_full, no_room
@@ -83,7 +82,7 @@ class MessageStore:
         self._batches = Batches(self._log, self._writer, self._queues, self._index, announce, coder)
         self._vetting = Vetting(self._log)
         self._rebuild = UnitRebuild(self._log, self._queues, self._vetting, coder, announce)
-        limits = _read_limits(config)
+        limits = read_limits(config)
         self._reader = Reader(self._log, limits, self._vetting, self._rebuild.ask_for)
         self._flusher: Flusher
         self._retention: Retention
@@ -280,6 +279,10 @@ class MessageStore:
         """Damaged queues, or stretches of one, that were rebuilt from the log since it opened."""
         return self.recovered.rebuilt_queues + self._rebuild.count
 
+    def check_units(self, topic: str, queue_id: int, start: int) -> None:
+        """Before anybody is served: check the units from an offset on, and rebuild wrong ones."""
+        self._rebuild.check_now(self._queues.get(topic, queue_id), start, self._disk)
+
     async def rebuilt(self) -> None:
         """Return when no damaged unit that was read is still to be rebuilt."""
         await self._rebuild.idle.wait()
@@ -390,14 +393,3 @@ class MessageStore:
     async def flush(self) -> None:
         """Everything: log, queues, index, checkpoint."""
         await self._housekeeping.flush()
-
-
-def _read_limits(config: StoreConfig) -> ReadLimits:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return ReadLimits(
-        hot_bytes=config.max_transfer_bytes_on_message_in_memory,
-        hot_count=config.max_transfer_count_on_message_in_memory,
-        cold_bytes=config.max_transfer_bytes_on_message_in_disk,
-        cold_count=config.max_transfer_count_on_message_in_disk,
-        memory=memory * config.access_message_in_memory_max_ratio // 100,
-    )

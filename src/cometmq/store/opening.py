@@ -68,12 +68,12 @@ class Opening(msgspec.Struct, frozen=True):
             self._vouch_for_less(read, checkpoint, starts)
         parts.queues.clear(lost)
         recovered = recover(parts, starts)
-        suspects = parts.queues.suspects()
+        suspects = parts.queues.suspects(unclean)
         if suspects:
             _report(suspects)
             starts = replace(starts, lost=starts.lost | suspects.keys())
             self._vouch_for_less(read, checkpoint, starts)
-            parts.queues.clear(suspects)
+            parts.queues.clear(starts.lost)
             recovered = recover(parts, starts)
         if checkpoint != read and recovered.end < read.log_end:
             log.error(

@@ -18,6 +18,7 @@ from cometmq.store.manifest import Span
 log = logging.getLogger(__name__)
 
 SET_ASIDE = "set_aside"
+_PAST_MAX = 1 << 44  # bytes past the end of the log: units that point further are damaged
 
 
 class QueueFiles:
@@ -98,7 +99,7 @@ def units_past(queue: ConsumeQueue, last_base: int, log_end: int) -> UnitsPast |
     past = [
         physical_offset
         for physical_offset, size, _ in filter(None, units)
-        if physical_offset >= log_end and RECORD_SIZE_MIN <= size < NO_RECORD
+        if log_end <= physical_offset < log_end + _PAST_MAX and RECORD_SIZE_MIN <= size < NO_RECORD
     ]
     if not past or end > past[0] // RECORD_SIZE_MIN + 1:
         return None

@@ -19,9 +19,9 @@ from cometmq.store.consume_queue import (
     Write,
     file_bases,
 )
-from cometmq.store.found import Verdict
 from cometmq.store.kept_units import KeptUnits
 from cometmq.store.manifest import Bounds, Manifest, Span
+from cometmq.store.queue_check import fault_of_ends, fault_of_files, lacks_files
 from cometmq.store.queue_extension import extension_of
 from cometmq.store.queue_files import QueueFiles, UnitsPast, units_past
 
@@ -48,7 +48,8 @@ class QueueTable:
         self._queues: dict[Key, ConsumeQueue] = {}
         self._kept = KeptUnits()
         self._spans: dict[Key, Span] = {}  # of those that have files
-        self._bounds: dict[Key, Bounds] = {}  # as they were when the store was last closed
+        self._unlisted: dict[Key, Span] = {}  # what was there, for want of a manifest
+        self._bounds: dict[Key, Bounds] = {}  # as they were at a checkpoint
         self.swept_to = 0  # all queues know that the log starts there
         self._leaving: set[str] = set()  # topics whose files are yet to be deleted
         self._deleted: dict[str, int] = {}  # records before it in the log are of a topic no more
@@ -87,8 +88,10 @@ class QueueTable:
             self._folder_of(topic, queue_id), self._spans.get((topic, queue_id))
         )
         queue.load(self._judge, bases, bounds)
-        if queue.end > queue.first:
-            queue.forget_before(self._log_start())
+        log_start = self._log_start()
+        is_trimmed = bounds is not None and bounds.log_start == log_start
+        if queue.end > queue.first and not is_trimmed:
+            queue.forget_before(log_start)
         self._queues[topic, queue_id] = queue
         return queue
 
@@ -182,10 +185,11 @@ class QueueTable:
         """
         self.swept_to = self._log_start()
         if manifest is None:
+            apart = [key for key in list(self.known()) if not self._is_in_one_piece(key)]
+            self._unlisted = dict(self._spans)
             return {
                 key: f"{self._folder_of(*key)} lacks a file, or has one of another size"
-                for key in list(self.known())
-                if not self._is_in_one_piece(key)
+                for key in apart
             }
         self._spans = {
             (topic, queue_id): span
@@ -205,49 +209,36 @@ class QueueTable:
         self.has_changed = bool(lost)
         return lost
 
-    def suspects(self) -> dict[Key, str]:
-        """After recovery: queues that were not in the manifest and whose last units are wrong."""
+    def suspects(self, unclean: bool) -> dict[Key, str]:
+        """After recovery: queues that were not in the manifest and whose last units are wrong.
+
+        After a crash the last ones may point to records that the log lost.
+        """
         keys = [key for key in self.known() if key not in self._bounds]
         queues = [self.get(*key) for key in keys if key[0] not in self._leaving]
         return {
             queue.key: f"{queue.path_of(queue.end - 1)} does not match the log"
             for queue in queues
-            if queue.is_suspect
+            if queue.is_suspect or (not unclean and self._is_incomplete(queue))
         }
+
+    def _is_incomplete(self, queue: ConsumeQueue) -> bool:
+        span = self._unlisted.get(queue.key)
+        return queue.has_stale_units or (span is not None and lacks_files(queue, span, self._judge))
 
     def _fault(self, key: Key, span: Span) -> str | None:
         """Why the files of a queue cannot be used; None if they can."""
-        folder = self._folder_of(*key)
-        first, last = span
-        for base in range(first, last + 1, self._file_size):
-            path = folder / name_of(base)
-            try:
-                size = self._disk.size(path)
-            except FileNotFoundError:
-                return f"{path} is missing"
-            if size != self._file_size:
-                return f"{path} has {size} bytes, not {self._file_size}"
-        return self._fault_of_ends(key)
-
-    def _fault_of_ends(self, key: Key) -> str | None:
-        """By the first and the last unit that the queue had when the store was closed."""
-        bounds = self._bounds.get(key)
-        if bounds is None or bounds.first == bounds.end:
-            return None
-        queue = self._new(key)
-        is_same_log = bounds.log_start == self._log_start()
-        for queue_offset in {bounds.first, bounds.end - 1}:
-            unit = queue.unit_on_disk(queue_offset) or (0, 0, 0)
-            verdict = self._judge(key, queue_offset, *unit[:2])
-            if verdict.is_wrong or (verdict is Verdict.GONE and is_same_log):
-                return f"{queue.path_of(queue_offset)} does not match the log"
-        return None
+        fault = fault_of_files(self._disk, self._folder_of(*key), self._file_size, span)
+        return fault or fault_of_ends(
+            self._new(key), self._bounds.get(key), self._judge, self._log_start()
+        )
 
     def clear(self, lost: Collection[Key]) -> None:
         """Remove what is left of these queues: they are made again from the log."""
         for key in lost:
             queue = self._queues.pop(key, None) or self._new(key)
             self._kept.forget(queue)
+            self._unlisted.pop(key, None)
             end = self._files.clear(self._folder_of(*key), queue, self._spans.pop(key, None))
             if key in self._bounds:
                 end = self._bounds[key].end

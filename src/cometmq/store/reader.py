@@ -1,5 +1,6 @@
 """Reads of a queue: units in range, filtered by tag code, as few views of the log as can be."""
 
+import os
 from collections.abc import Callable
 
 import msgspec
@@ -7,6 +8,7 @@ import msgspec
 from cometmq.errors import Malformed
 from cometmq.protocol.message import StoredMessage, unpack_record
 from cometmq.store.commit_log import CommitLog, LogFile
+from cometmq.store.config import StoreConfig
 from cometmq.store.consume_queue import NO_RECORD, UNIT, UNIT_SIZE, ConsumeQueue
 from cometmq.store.found import Found, GetStatus, Verdict
 from cometmq.store.queue_extension import is_address
@@ -39,6 +41,18 @@ class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
     def count(self) -> int:
         """The most that any read returns."""
         return max(self.hot_count, self.cold_count)
+
+
+def read_limits(config: StoreConfig) -> ReadLimits:
+    """By the settings, and by how much memory the machine has."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return ReadLimits(
+        hot_bytes=config.max_transfer_bytes_on_message_in_memory,
+        hot_count=config.max_transfer_count_on_message_in_memory,
+        cold_bytes=config.max_transfer_bytes_on_message_in_disk,
+        cold_count=config.max_transfer_count_on_message_in_disk,
+        memory=memory * config.access_message_in_memory_max_ratio // 100,
+    )
 
 
 class Reader:

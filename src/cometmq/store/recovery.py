@@ -76,10 +76,11 @@ def recover(parts: Parts, starts: Starts, moved: tuple[BadBytes, ...] = ()) -> R
     odd = _with_bad_units(parts, starts, requeueing)
     if odd:
         requeueing.undo()
-        parts.queues.clear(odd)
+        parts.queues.clear(starts.lost | odd)
         return recover(parts, msgspec.structs.replace(starts, lost=starts.lost | odd), moved)
     if not moved and (moved := settle(commit_log, parts.queues, requeueing.disputes)):
         requeueing.undo()
+        parts.queues.clear(starts.lost)
         _forget_keys(parts, starts, min(item.offset for item in moved))
         return recover(parts, starts, moved)
     bad += [BadBytes(at, size, "its place is not its") for at, size in requeueing.refused]

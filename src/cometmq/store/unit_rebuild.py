@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from cometmq.seams import Disk
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import NO_RECORD, UNIT, UNIT_SIZE, ConsumeQueue, Write
 from cometmq.store.dispatcher import TRANSACTION, UNQUEUED, Coder
@@ -113,8 +114,18 @@ class UnitRebuild:
             self._finish(queue, rebuilt)
         self._announce(topic, queue_id, queue.end, 0)
 
-    def rebuild_now(self, queue: ConsumeQueue, queue_offset: int) -> list[Write]:
-        """For a start, when nobody is served yet: rebuild a unit here; what is to be written."""
+    def check_now(self, queue: ConsumeQueue, start: int, disk: Disk) -> None:
+        """Before anybody is served: check units from `start` on, and rebuild wrong ones."""
+        start = max(start, queue.first)
+        while start < queue.trusted_from:
+            end = min(start + _UNITS_A_TURN, queue.trusted_from)
+            judged = self._judged(queue, start, end)
+            wrong = next((number for number, verdict, _, _ in judged if verdict.is_wrong), None)
+            if wrong is not None:
+                self._rebuild_now(queue, wrong, disk)
+            start = end if wrong is None else wrong + 1
+
+    def _rebuild_now(self, queue: ConsumeQueue, queue_offset: int, disk: Disk) -> None:
         steps = self._steps(queue, queue_offset)
         while True:
             try:
@@ -122,11 +133,13 @@ class UnitRebuild:
             except StopIteration as done:
                 rebuilt = done.value
                 break
-        if rebuilt is None:
-            return []
-        writes = self._writes(queue, rebuilt)
-        self._finish(queue, rebuilt)
-        return writes
+        if rebuilt is not None:
+            try:
+                disk.write_all(self._writes(queue, rebuilt))
+            except OSError as error:
+                log.error("units of queue %d of %s stay damaged: %s", *_named(queue), error)
+            else:
+                self._finish(queue, rebuilt)
 
     def _steps(
         self, queue: ConsumeQueue, queue_offset: int
