@@ -247,12 +247,16 @@ class ConsumeQueue:
         self.end = end
 
     def forget_before(self, log_start: int) -> None:
-        """Move `first` to the first unit whose record is kept."""
+        """Move `first` to the first unit whose record is kept.
+
+        A crash while the queue was cut leaves zeros before its last units. They stood for records
+        that no checkpoint vouches for, and those are kept: zeros are no sign of an old record.
+        """
         low, high = self.first, self.end
         while low < high:  # physical offsets grow along a queue
             middle = (low + high) // 2
             unit = self.unit(middle)
-            if unit is None or unit[0] < log_start:
+            if unit is None or (unit[1] > 0 and unit[0] < log_start):
                 low = middle + 1
             else:
                 high = middle
