@@ -93,8 +93,12 @@ class RealDisk:
 
     def read_at(self, path: Path, offset: int, size: int) -> bytes:
         """One pread."""
-        with naming(path), _opened(path, os.O_RDONLY) as descriptor:
-            return os.pread(descriptor, size, offset)
+        with _opened(path, os.O_RDONLY) as descriptor:
+            try:  # not `naming`: consumers wait for it
+                return os.pread(descriptor, size, offset)
+            except OSError as error:
+                error.filename = str(path)
+                raise
 
     def write_at(self, path: Path, offset: int, data: bytes, file_size: int) -> None:
         """A full disk is an OSError here, where a mapped hole would be a signal."""
