@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from cometmq.store import (
     flusher,
     housekeeping,
     index_file,
+    queue_files,
     queue_table,
     recovery,
     state_file,
@@ -24,15 +26,17 @@ from cometmq.store import (
 )
 from cometmq.testing.shadow_disk import ShadowDisk
 from cometmq.testing.shadow_files import ShadowFile
-from crash.histories import KINDS, crash_states
+from crash.histories import CLEANING_KINDS, KINDS, crash_states
 from crash.rig import EVERY_KEY
 from crash.test_bit_flips import flip_some
 from crash.test_failed_sync import cut_after_a_restart
 from crash.test_index_recovery import half_an_entry
 from crash.test_kill_then_cut import kill_then_cut
+from crash.test_queue_file_gaps import lose_a_queue_file
 from crash.test_torn_tail import SHAPES, tear
 
 SEEDS = 4  # histories of each kind, at most
+CLEANING_IMAGES = 0.2  # a step of the disk, of those where log files are cleaned
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 pytestmark = [
@@ -204,6 +208,58 @@ def abort_file_is_not_seen(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def log_files_are_dropped_before_their_units_are_durable(patch: pytest.MonkeyPatch) -> None:
+    """As soon as the log is: queues and index may be in memory alone."""
+    patch.setattr(
+        housekeeping.Housekeeping,
+        "vouched_end",
+        property(lambda self: self._flusher.flushed, lambda self, end: None),
+        raising=False,
+    )
+
+
+def log_files_are_deleted_newest_first(patch: pytest.MonkeyPatch) -> None:
+    delete = housekeeping._delete_old
+    patch.setattr(
+        housekeeping, "_delete_old", lambda disk, paths, *rest: delete(disk, paths[::-1], *rest)
+    )
+
+
+def gaps_between_queue_files_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(queue_files, "joined", lambda bases, *_: bases)
+    patch.setattr(queue_table.QueueTable, "_has_all", lambda self, key, span: True)
+
+
+def cut_units_count_as_old_ones(patch: pytest.MonkeyPatch) -> None:
+    """Zeros, which a crash during a cut leaves, are taken for units of cleaned records."""
+
+    def forget_before(self: consume_queue.ConsumeQueue, log_start: int) -> None:
+        offsets = range(self.first, self.end)
+        self.first += bisect_left(offsets, log_start, key=lambda offset: self.unit(offset)[0])
+
+    patch.setattr(consume_queue.ConsumeQueue, "forget_before", forget_before)
+
+
+def a_cleaned_queue_loses_its_last_file(patch: pytest.MonkeyPatch) -> None:
+    """It then does not know where it ended."""
+    span = consume_queue.ConsumeQueue.span.fget
+    assert span is not None
+    patch.setattr(
+        consume_queue.ConsumeQueue,
+        "span",
+        property(lambda self: None if self.is_empty else span(self)),
+    )
+    patch.setattr(
+        consume_queue.ConsumeQueue,
+        "files_before_first",
+        lambda self: [
+            self._folder / commit_log.name_of(base)
+            for base in consume_queue.file_bases(self._disk, self._folder)
+            if self.is_empty or base < span(self)[0]
+        ],
+    )
+
+
 def power_cuts(kinds: Sequence[str] = KINDS) -> Iterator[str]:
     for seed in range(SEEDS):
         for kind in kinds:
@@ -213,6 +269,19 @@ def power_cuts(kinds: Sequence[str] = KINDS) -> Iterator[str]:
 
 def deletions() -> Iterator[str]:
     return power_cuts([kind for kind in KINDS if "deleting" in kind])
+
+
+def cleanings() -> Iterator[str]:
+    for seed in range(SEEDS):
+        for kind in CLEANING_KINDS:
+            yield f"power cuts: {kind}, seed {seed}"
+            asyncio.run(crash_states(kind, seed, EVERY_KEY, CLEANING_IMAGES))
+
+
+def gaps() -> Iterator[str]:
+    for seed in range(SEEDS):
+        yield f"a queue lost a file: seed {seed}"
+        asyncio.run(lose_a_queue_file(seed))
 
 
 def kills() -> Iterator[str]:
@@ -268,6 +337,11 @@ BUGS: dict[Plant, Callable[[], Iterator[str]]] = {
     table_is_written_in_place: power_cuts,
     table_has_no_backup: power_cuts,
     half_an_index_entry_is_believed: torn_index,
+    log_files_are_dropped_before_their_units_are_durable: cleanings,
+    log_files_are_deleted_newest_first: cleanings,
+    a_cleaned_queue_loses_its_last_file: cleanings,
+    cut_units_count_as_old_ones: cleanings,
+    gaps_between_queue_files_are_ignored: gaps,
 }
 CAUGHT = (AssertionError, LookupError, ValueError, OSError, PeerError, WorldError)
 

@@ -15,7 +15,8 @@ import pytest
 from crash.histories import CLEANING_KINDS, KINDS, run_history
 
 STATES = int(os.environ.get("COMETMQ_CRASH_STATES", "8000"))
-CLEANING_SHARE = 0.1  # of the states, where a smaller number must do
+CLEANING_SHARE = 0.1  # of the states: those around cleaning are fewer, and larger
+CLEANING_IMAGES = 0.05  # a step of the disk
 
 pytestmark = pytest.mark.timeout(7200)
 
@@ -39,6 +40,6 @@ def test_power_cuts_lose_nothing_promised(kind):
 
 @pytest.mark.parametrize("kind", CLEANING_KINDS)
 def test_power_cuts_around_cleaning_lose_nothing_that_is_kept(kind):
-    done = run_histories(kind, CLEANING_SHARE * STATES / len(CLEANING_KINDS), 0.1)
+    done = run_histories(kind, CLEANING_SHARE * STATES / len(CLEANING_KINDS), CLEANING_IMAGES)
     for what in ("cleaned", "log_rolls", "queue_rolls", "index_rolls"):
         assert done[what] >= done["histories"] / 2, done

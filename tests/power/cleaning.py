@@ -32,11 +32,13 @@ class CleaningRun(Run):
         super().__init__(root, mode, seed, "--small")
         self.done: Counter[str] = Counter()  # operations, by kind
         self.cut: Counter[str] = Counter()  # operations that were in flight at a cut, by kind
+        self._moments: list[str] = []  # of the next cuts
 
     def cut_cycle(self, number: int, cut_power, restore_power) -> None:
         """Start a writer, cut its power at a chosen moment, and open the store once, idle."""
         chance, history = self._chance, self.history
-        moment = chance.choice(MOMENTS)
+        self._moments = self._moments or chance.sample(MOMENTS, len(MOMENTS))
+        moment = self._moments.pop()
         options = (*self._options, "--flush-ms", str(chance.choice(FLUSHES_MS)))
         writer = Writer(self._folder, history.mode, history.next_id, *options)
         try:
@@ -78,6 +80,15 @@ class CleaningRun(Run):
                 bases = sorted(int(path.name) for path in place.glob("0*"))
                 follow = list(range(bases[0], bases[-1] + 1, size)) if bases else []
                 assert bases == follow, f"{place} has a gap: {bases}"
+
+    def check_enough(self, cycles: int) -> None:
+        """Enough was acknowledged, cleaned, made and cut for the checks to mean something."""
+        history = self.history
+        assert history.acked > cycles * 50 and history.cleaned > cycles * 20
+        assert history.openings > cycles, "a second opening follows nearly each cut"
+        assert self.done["clean"] >= cycles and self.done["log"] >= cycles, self.done
+        assert self.done["queue"] >= cycles / 2 and self.done["index"] >= cycles / 2, self.done
+        assert self.cut.total() >= cycles / 4, f"too few cuts during operations: {self.cut}"
 
     def summary(self, cycles: int, seconds: float) -> str:
         done = ", ".join(f"{kind} {self.done[kind]}" for kind in OPERATIONS)

@@ -338,7 +338,7 @@ class ConsumeQueue:
         return low
 
     def _is_gone(self, queue_offset: int, log_start: int) -> bool:
-        """A unit of zeros or garbage says nothing."""
+        """A unit of zeros or garbage is not: a crash while the queue was cut leaves zeros."""
         unit = self.unit(queue_offset)
         return unit is not None and unit[1] > 0 and 0 <= unit[0] < log_start
 

@@ -155,7 +155,7 @@ class MessageStore:
     def use(self, config: StoreConfig) -> None:
         """Go on with other settings. What shapes files stays as it was."""
         self._config = config
-        self._reader.use(_read_limits(config))
+        self._reader.use(read_limits(config))
         self._writer.limit_bodies(config.max_message_size)
         self._retention.use(config)
         self._housekeeping.use(config)
