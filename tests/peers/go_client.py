@@ -52,20 +52,24 @@ def _build(built: Path) -> None:
     go = shutil.which("go")
     if go is None:
         raise PeerMissing("no go on the PATH to build the Go client's program")
+    fetched = _run([go, "mod", "download"])
+    if fetched.returncode != 0:
+        said = fetched.stderr.strip().splitlines() or ["no output"]
+        raise PeerMissing(f"go could not fetch the Go client: {said[-1]}")
     # Built beside its place and moved there whole: a file of that name is a complete one.
     partial = built.with_suffix(".partial")
-    command = [go, "build", "-o", str(partial), "."]
+    done = _run([go, "build", "-o", str(partial), "."])
+    assert done.returncode == 0, done.stderr
+    partial.rename(built)
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     try:
-        done = subprocess.run(
+        return subprocess.run(
             command, cwd=_SOURCES, capture_output=True, text=True, timeout=_BUILD_S_MAX
         )
     except subprocess.TimeoutExpired:
-        raise PeerMissing(f"go did not build the program in {_BUILD_S_MAX} s") from None
-    if done.returncode != 0:
-        # Without the module (no network, say) the first line names it.
-        said = done.stderr.strip().splitlines() or ["no output"]
-        raise PeerMissing(f"go could not build the Go client's program: {said[0]}")
-    partial.rename(built)
+        raise PeerMissing(f"{' '.join(command)} took more than {_BUILD_S_MAX} s") from None
 
 
 def run_go(
