@@ -54,7 +54,7 @@ def at_start(
 def _changes_in(path: Path, rules: UpdateRules, disk: Disk) -> dict[str, str]:
     try:
         found = parse_file(disk.read(path), str(path))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the latter is reported where the store opens
         return {}
     except OSError as error:
         raise BadSetting(f"{path}: {error.strerror}") from error
