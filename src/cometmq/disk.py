@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from cometmq import descriptors
 from cometmq.errors import BadState, InUse
-from cometmq.region import RealRegion
+from cometmq.region import RealRegion, naming
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class RealDisk:
     def replace(self, path: Path, content: bytes) -> None:
         """Temp file, fsync, rename, fsync of the folder."""
         path = path.resolve()  # a link stays one
-        with _new_file(path) as descriptor:
+        with naming(path), _new_file(path) as descriptor:
             if path.exists():
                 os.fchmod(descriptor, path.stat().st_mode & 0o7777)
             _write_all(descriptor, content, 0)
@@ -69,10 +69,11 @@ class RealDisk:
             os.posix_fallocate(descriptor, 0, size)
             os.fsync(descriptor)
 
-        _make_folder(path.parent)
-        os.close(_made(path, allocate))
-        _sync_folder(path.parent)
-        return self.map(path, size)
+        with naming(path):
+            _make_folder(path.parent)
+            os.close(_made(path, allocate))
+            _sync_folder(path.parent)
+            return self.map(path, size)
 
     def map(self, path: Path, size: int) -> RealRegion:
         """Shared, to read and write."""
@@ -96,16 +97,17 @@ class RealDisk:
 
     def read_at(self, path: Path, offset: int, size: int) -> bytes:
         """One pread."""
-        with _opened(path, os.O_RDONLY) as descriptor:
+        with naming(path), _opened(path, os.O_RDONLY) as descriptor:
             return os.pread(descriptor, size, offset)
 
     def write_at(self, path: Path, offset: int, data: bytes, file_size: int) -> None:
         """A full disk is an OSError here, where a mapped hole would be a signal."""
         if not path.exists():
-            _make_folder(path.parent)
-            os.close(_made(path, lambda descriptor: os.ftruncate(descriptor, file_size)))
-            _sync_folder(path.parent)
-        with _opened(path, os.O_WRONLY) as descriptor:
+            with naming(path):
+                _make_folder(path.parent)
+                os.close(_made(path, lambda descriptor: os.ftruncate(descriptor, file_size)))
+                _sync_folder(path.parent)
+        with naming(path), _opened(path, os.O_WRONLY) as descriptor:
             if os.fstat(descriptor).st_size < file_size:  # a crash came before it was whole
                 os.ftruncate(descriptor, file_size)
             _write_all(descriptor, data, offset)
@@ -122,7 +124,8 @@ class RealDisk:
                 for write in writes[start : start + self._open_max]:
                     files.append(self._written(*write))
                     opened.callback(os.close, files[-1])
-                self._sync_side_by_side(os.fdatasync, files)
+                paths = [write[0] for write in writes[start : start + self._open_max]]
+                self._sync_side_by_side(_sync_file, list(zip(files, paths, strict=True)))
         folders = list(self._unsynced_folders)
         self._sync_side_by_side(_sync_folder, folders)
         self._unsynced_folders.difference_update(folders)
@@ -147,9 +150,10 @@ class RealDisk:
         """The file, open, to be synced."""
 
         def write(descriptor: int) -> None:
-            if os.fstat(descriptor).st_size < file_size:
-                os.ftruncate(descriptor, file_size)
-            _write_all(descriptor, data, offset)
+            with naming(path):
+                if os.fstat(descriptor).st_size < file_size:
+                    os.ftruncate(descriptor, file_size)
+                _write_all(descriptor, data, offset)
 
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
@@ -175,13 +179,20 @@ class RealDisk:
 
     def delete(self, path: Path) -> None:
         """Unlink, fsync of the folder."""
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except NotADirectoryError as error:
+            error.filename = str(path.parent)
+            raise
         if path.parent.exists():
             _sync_folder(path.parent)
 
     def names(self, folder: Path) -> list[str]:
-        """What is in a folder."""
-        return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        """What is in a folder; NotADirectoryError if it is something else."""
+        try:
+            return sorted(path.name for path in folder.iterdir())
+        except FileNotFoundError:
+            return []
 
     def used_ratio(self, folder: Path) -> float:
         """As df counts: blocks that only root may use count as used."""
@@ -212,6 +223,12 @@ class RealDisk:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="disk")
         return self._threads.submit(work)
+
+
+def _sync_file(file: tuple[int, Path]) -> None:
+    descriptor, path = file
+    with naming(path):
+        os.fdatasync(descriptor)
 
 
 @contextmanager
@@ -324,5 +341,5 @@ def _make_folder(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+    with naming(folder), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
         os.fsync(descriptor)

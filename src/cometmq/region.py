@@ -5,6 +5,8 @@ import logging
 import mmap
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -14,6 +16,17 @@ _TOUCHED_PAGES_MAX = 64  # at a time: the interpreter lock is held meanwhile
 _LOCKED_TOGETHER = 16 << 20  # bytes; the same holds: a millisecond or two
 _MAP_LOCKED = 0x2000 if sys.platform == "linux" else 0  # for which the module has no name
 _LOCKED = mmap.MAP_SHARED | _MAP_LOCKED
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An error of a descriptor names no file: it is given this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 class RealRegion:
@@ -95,7 +108,8 @@ class RealRegion:
 
     def sync(self) -> None:
         """By fdatasync: `mmap.flush` would hold the interpreter lock."""
-        os.fdatasync(self._descriptor)
+        with naming(self.path):
+            os.fdatasync(self._descriptor)
 
     def close(self) -> None:
         """The map itself goes when the last view of it does."""

@@ -56,6 +56,8 @@ def telling_where(config: StoreConfig) -> Iterator[None]:
         is_apart = bool(apart) and str(error.filename).startswith(apart)
         folder = apart if is_apart else config.store_path_root_dir
         why = "part of its path is a file" if isinstance(error, FileExistsError) else error.strerror
+        if error.filename not in (None, folder):
+            why = f"{error.filename}: {why}"
         raise CannotKeep(
             f"no store can be kept in {folder}: {why}",
             "storePathCommitLog" if is_apart else "storePathRootDir",
