@@ -79,8 +79,8 @@ class RealDisk:
         with naming(path):
             _make_folder(path.parent)
             os.close(_made(path, allocate))
-        _sync_folder(path.parent)
-        return self.map(path, size)
+            _sync_folder(path.parent)
+            return self.map(path, size)
 
     def map(self, path: Path, size: int) -> RealRegion:
         """Shared, to read and write."""
@@ -114,9 +114,10 @@ class RealDisk:
     def write_at(self, path: Path, offset: int, data: bytes, file_size: int) -> None:
         """A full disk is an OSError here, where a mapped hole would be a signal."""
         if not path.exists():
-            _make_folder(path.parent)
-            os.close(_made(path, lambda descriptor: os.ftruncate(descriptor, file_size)))
-            _sync_folder(path.parent)
+            with naming(path):
+                _make_folder(path.parent)
+                os.close(_made(path, lambda descriptor: os.ftruncate(descriptor, file_size)))
+                _sync_folder(path.parent)
         with naming(path), _opened(path, os.O_WRONLY) as descriptor:
             if os.fstat(descriptor).st_size < file_size:  # a crash came before it was whole
                 os.ftruncate(descriptor, file_size)
@@ -160,9 +161,10 @@ class RealDisk:
         """The file, open, to be synced."""
 
         def write(descriptor: int) -> None:
-            if os.fstat(descriptor).st_size < file_size:
-                os.ftruncate(descriptor, file_size)
-            _write_all(descriptor, data, offset)
+            with naming(path):
+                if os.fstat(descriptor).st_size < file_size:
+                    os.ftruncate(descriptor, file_size)
+                _write_all(descriptor, data, offset)
 
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
@@ -188,7 +190,11 @@ class RealDisk:
 
     def delete(self, path: Path) -> None:
         """Unlink, fsync of the folder."""
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except NotADirectoryError as error:
+            error.filename = str(path.parent)
+            raise
         if path.parent.exists():
             _sync_folder(path.parent)
 
@@ -200,8 +206,11 @@ class RealDisk:
         _sync_folder(path.parent)
 
     def names(self, folder: Path) -> list[str]:
-        """What is in a folder."""
-        return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        """What is in a folder; NotADirectoryError if it is something else."""
+        try:
+            return sorted(path.name for path in folder.iterdir())
+        except FileNotFoundError:
+            return []
 
     def used_ratio(self, folder: Path) -> float:
         """As df counts: blocks that only root may use count as used."""

@@ -88,9 +88,12 @@ def test_a_low_limit_allows_what_it_can_and_is_logged(tmp_path, kind):
 @pytest.mark.parametrize("limit", [16, 40])
 def test_a_limit_with_which_nothing_works_is_refused(tmp_path, kind, limit):
     server = Limited(kind, tmp_path, limit)
-    assert server.process.wait(60) == 1
-    assert server.process.stdout.read() == ""
-    server.process.stdout.close()
+    try:
+        assert server.process.wait(60) == 1
+        assert server.process.stdout.read() == ""
+    finally:
+        server.process.kill()
+        server.process.stdout.close()
     assert server.log.startswith("cometmq: ")
     assert server.log.count("\n") == 1, server.log
     assert f"`ulimit -n` is {limit}" in server.log

@@ -57,6 +57,8 @@ class Opening(msgspec.Struct, frozen=True):
         if manifest is None and self._lost_a_folder():
             log.warning("queues or index are gone: they are made again from the log")
             unclean, checkpoint = True, checkpoint.of_log_alone()
+        if parts.index is not None:
+            disk.names(files.index)  # fails before anything is written if it is no folder
         self._leave_abort_file()
         index_from = self._load_index(unclean, checkpoint, manifest)
         if unclean or checkpoint.log_end >= 0:
