@@ -97,7 +97,7 @@ def test_a_room_that_is_not_known():
 
 
 def test_a_ring_needs_points():
-    with pytest.raises(BadSetting, match="at least 1"):
+    with pytest.raises(BadSetting, match="from 1 to"):
         ConsistentHash(0)
 
 
