@@ -70,7 +70,7 @@ class Opening(msgspec.Struct, frozen=True):
             self._vouch_for_less(read, checkpoint, starts)
         parts.queues.clear(lost)
         recovered = recover(parts, starts)
-        suspects = parts.queues.suspects(unclean)
+        suspects = parts.queues.suspects(unclean or has_loss)
         if suspects:
             _report(suspects)
             starts = replace(starts, lost=starts.lost | suspects.keys())

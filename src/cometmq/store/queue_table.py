@@ -240,8 +240,6 @@ class QueueTable:
             self._kept.forget(queue)
             self._unlisted.pop(key, None)
             end = self._files.clear(self._folder_of(*key), queue, self._spans.pop(key, None))
-            if key in self._bounds:
-                end = self._bounds[key].end
             self._ends[key] = max(end, self._ends.get(key, 0))
             self.has_changed = True
 
@@ -265,9 +263,11 @@ class QueueTable:
         damaged, go on where they ended.
         """
         for key, end in self._ends.items():
-            queue = self.get(*key)
-            if self._keeps_ends or (key in self._bounds and not queue.is_empty):
+            queue, bounds = self.get(*key), self._bounds.get(key)
+            if self._keeps_ends:
                 queue.continue_at(end, max(log_end - 1, 0))
+            elif bounds is not None and not queue.is_empty:
+                queue.continue_at(bounds.end, max(log_end - 1, 0))
             elif queue.is_empty:
                 queue.continue_at(end, max(self._log_start() - 1, 0))
         self._ends.clear()
