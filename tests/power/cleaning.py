@@ -87,7 +87,7 @@ class CleaningRun(Run):
         assert history.acked > cycles * 50 and history.cleaned > cycles * 20
         assert history.openings > cycles, "a second opening follows nearly each cut"
         assert self.done["clean"] >= cycles and self.done["log"] >= cycles, self.done
-        assert self.done["queue"] >= cycles / 2 and self.done["index"] >= cycles / 2, self.done
+        assert self.done["queue"] >= cycles / 4 and self.done["index"] >= cycles / 4, self.done
         assert self.cut.total() >= cycles / 4, f"too few cuts during operations: {self.cut}"
 
     def summary(self, cycles: int, seconds: float) -> str:
