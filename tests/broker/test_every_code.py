@@ -75,6 +75,7 @@ FINE = [
     Fine("SEARCH_OFFSET_BY_TIMESTAMP", "timestamp", ANY_NUMBER, "any time"),
     Fine("QUERY_CONSUME_QUEUE", "index", ANY_NUMBER, "not there: success and no body, as there"),
     Fine("QUERY_CONSUME_QUEUE", "count", ANY_NUMBER, "bounded"),
+    Fine("QUERY_CONSUME_QUEUE", "queue_id", ANY_NUMBER, "an unknown queue is an empty one"),
     Fine("QUERY_CONSUME_QUEUE", "consumer_group", ANY_TEXT, "reported as not online"),
     # Which of several brokers is meant: its own address says so already
     Fine("PULL_MESSAGE QUERY_CONSUMER_OFFSET SEARCH_OFFSET_BY_TIMESTAMP GET_MAX_OFFSET "
@@ -96,7 +97,8 @@ FINE = [
          "an empty table"),
     Fine("UNREGISTER_CLIENT", "client_id producer_group consumer_group", ANY_TEXT,
          "who is not there cannot leave", True),
-    Fine("CLONE_GROUP_OFFSET", "topic", ("text empty",), "all topics", True),
+    Fine("CLONE_GROUP_OFFSET", "topic", ANY_TEXT, "blank: all topics; unknown: none", True),
+    Fine("CHECK_CLIENT_CONFIG", "body", ("unfit",), "without a subscription nothing is checked"),
     # Orders that name no bound
     Fine("UPDATE_CONSUMER_OFFSET", "commit_offset", ANY_NUMBER,
          "a group may be anywhere, as there", True),

@@ -4,8 +4,7 @@ import re
 
 import msgspec
 
-from cometmq.errors import BadSetting, Refused
-from cometmq.protocol.codes import ResponseCode
+from cometmq.errors import BadHeader, BadSetting
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.names import SCHEDULE_TOPIC
 from cometmq.protocol.properties import (
@@ -47,7 +46,7 @@ class DelayLevels:
         """The message itself; one that is to be delayed goes to the schedule topic instead."""
         if not has_property(message.properties_text, DELAY):
             return message
-        level = self._asked_level(message.properties_text)
+        level = min(asked_level(message.properties_text), self.count)
         if level <= 0 or message.sys_flag & _TRANSACTION in _UNDECIDED:
             return message
         text = put_property(message.properties_text, DELAY, str(level))
@@ -61,23 +60,22 @@ class DelayLevels:
         """What a message asks for, and no more than there is; 0 if nothing."""
         return min(number_in(properties_text, DELAY) or 0, self.count)
 
-    def _asked_level(self, properties_text: str) -> int:
-        """The same for a new message; Refused if it is no 32-bit number."""
-        _, text = take_property(properties_text, DELAY)
-        if not text:
-            return 0
-        if _NUMBER.fullmatch(text) is None or not -(2**31) <= int(text) < 2**31:
-            raise Refused(
-                ResponseCode.SYSTEM_ERROR, f"property {DELAY} is no number: {text[:40]!r}"
-            )
-        return min(int(text), self.count)
-
     def unit_code(self, topic: str, properties_text: str, tag_code: int, stored_ms: int) -> int:
         """What a queue's unit holds: of a delayed message the time it is due, else its tag code."""
         if topic != SCHEDULE_TOPIC:
             return tag_code
         level = self._level_in(properties_text)
         return stored_ms + self.delay_ms(level) if level > 0 else tag_code
+
+
+def asked_level(properties_text: str) -> int:
+    """What a new message asks for, 0 if nothing; BadHeader if it is no 32-bit number."""
+    _, text = take_property(properties_text, DELAY)
+    if not text:
+        return 0
+    if _NUMBER.fullmatch(text) is None or not -(2**31) <= int(text) < 2**31:
+        raise BadHeader(f"property {DELAY} is no number: {text[:40]!r}")
+    return int(text)
 
 
 def _parsed(item: str) -> int:

@@ -76,13 +76,9 @@ class Intake:
         return self._store.put_together(messages, now_ms)
 
     def put_batch(self, messages: Several, now_ms: int) -> tuple[NewMessages, StoredMessages]:
-        """All of them, or none; and as what they were put, as `put_as` does."""
+        """All of them, or none, where they are sent to: messages of a batch are not delayed."""
         columns = by_columns(messages)
         try:
-            if _DELAYED in _BETWEEN.join(columns.properties_texts):
-                columns = by_columns([self._levels.divert(message) for message in columns])
-                if len(set(zip(columns.topics, columns.queue_ids, strict=True))) > 1:
-                    raise Malformed("messages of one batch must have one delay level")
             return columns, self._store.put_batch(columns, now_ms)
         except _REFUSED as error:
             self._stats.put_failed()

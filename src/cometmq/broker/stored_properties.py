@@ -7,6 +7,8 @@ of the batch after its own.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from cometmq.errors import TooLarge
+from cometmq.protocol.limits import PROPERTIES_SIZE_MAX
 from cometmq.protocol.properties import (
     CLUSTER,
     NAME_VALUE_SEPARATOR,
@@ -59,6 +61,8 @@ class StoredProperties:
         tail = PROPERTY_SEPARATOR.join(
             f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in of_batch.items()
         )
+        if len(tail) > PROPERTIES_SIZE_MAX:
+            raise TooLarge(f"properties of a batch of {len(tail)} characters")
         separated = PROPERTY_SEPARATOR + tail
         stored = [
             text + separated if text and text[-1] != PROPERTY_SEPARATOR else text + tail

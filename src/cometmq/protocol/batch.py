@@ -32,18 +32,21 @@ def pack_entries(entries: Iterable[tuple[int, bytes, bytes]]) -> bytes:
 
 
 def unpack_columns(data: bytes) -> tuple[list[int], list[bytes], list[str]]:
-    """Flags, bodies and properties texts of a batch body, which they must fill exactly."""
+    """Flags, bodies and properties texts of a batch body, which they must fill exactly.
+
+    The total size of a message is not looked at, nor by Apache: those of its parts say the same.
+    """
     flags, bodies, properties = [], [], []
     at, whole = 0, len(data)
     for number in range(1, BATCH_COUNT_MAX + 1):
         if whole - at < _ENTRY_SIZE_MIN:
             break
-        size, _, _, flag, body_size = _unpack_head(data, at)
+        _, _, _, flag, body_size = _unpack_head(data, at)
         body_end = at + 20 + body_size
-        end = at + size
-        if body_size < 0 or not body_end + 2 <= end <= whole:
-            raise Malformed(f"message {number} of a batch says {size} bytes, body {body_size}")
-        if _unpack_size(data, body_end)[0] != end - body_end - 2:
+        if body_size < 0 or body_end + 2 > whole:
+            raise Malformed(f"message {number} of a batch says that its body has {body_size} bytes")
+        end = body_end + 2 + _unpack_size(data, body_end)[0]
+        if end > whole:
             raise Malformed(f"message {number} of a batch does not end where its sizes say")
         flags.append(flag)
         bodies.append(data[at + 20 : body_end])

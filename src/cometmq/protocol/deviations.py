@@ -212,6 +212,15 @@ BROKER: tuple[Deviation, ...] = (
         our_code=0,
     ),
     Deviation(
+        when="the properties of a message in a batch are above 32767 bytes with those of the batch",
+        apache="stores a record that it cannot read: no consumer gets this message, or any other",
+        ours="code 13",
+        reason=Reason.FAULT,
+        codes=(_CODE.SEND_BATCH_MESSAGE,),
+        cases=("body: inner properties: too long",),
+        our_code=ResponseCode.MESSAGE_ILLEGAL.value,
+    ),
+    Deviation(
         when="a send to a new topic is refused",
         apache="makes the topic all the same",
         ours="a refused request changes nothing",

@@ -77,6 +77,7 @@ def property_cases() -> Iterator[Case]:
         for code in (_CODE.SEND_MESSAGE_V2, _CODE.SEND_BATCH_MESSAGE):
             fields, body = good[code]
             yield Case(code, "b", f"topic {topic}", fields | {"b": topic}, body)
+    fields, body = good[_CODE.SEND_MESSAGE_V2]
     for default in ("TBW102", "Unknown", "T", ""):
         for count in ("-1", "0", "1", "5", "9", "2147483647"):
             changes = {"b": "Unknown", "c": default, "d": count}

@@ -63,6 +63,7 @@ _CONSUMERS = {
 }  # fmt: skip
 _HEADS = (_CODE.SEND_MESSAGE_V2, _CODE.GET_CONSUMER_LIST_BY_GROUP, _CODE.GET_ALL_TOPIC_CONFIG)
 _V6_FLAGS = MessageFlag.BORN_HOST_V6 | MessageFlag.STORE_HOST_V6
+_TOO_LONG = "inner properties: too long"
 _PARTS = ("sends", "consumers", "administration")
 
 
@@ -90,16 +91,19 @@ def cases(part):
 
 
 def is_harmful(case):
-    """Apache's broker cannot read what it stores then, and may put no message in a queue again."""
-    name = {"f": "f", "sysFlag": "sysFlag"}.get(case.field)
-    value = (case.fields or {}).get(name, "0")
+    """Apache's broker stores then what it cannot read, and may put no message in a queue again."""
+    value = (case.fields or {}).get(case.field, "0")
     is_number = isinstance(value, str) and value.lstrip("-").isdigit()
-    return case.code in _SENDS and is_number and bool(int(value) & _V6_FLAGS)
+    is_flag = case.code in _SENDS and case.field in ("f", "sysFlag") and is_number
+    return case.how == _TOO_LONG or (is_flag and bool(int(value) & _V6_FLAGS))
 
 
 def harmful_cases(part):
-    """One of them, to be run last."""
-    return [case for case in property_cases() if part == _PARTS[0] and is_harmful(case)][:1]
+    """One of each kind, to be run last, the worst at the end."""
+    if part != part_of(_CODE.SEND_BATCH_MESSAGE):
+        return []
+    (too_long,) = (case for case in batch_cases() if is_harmful(case))
+    return [next(filter(is_harmful, property_cases())), too_long]
 
 
 async def compare(apache, ours, part):
@@ -111,7 +115,8 @@ async def compare(apache, ours, part):
     ]
     async with Runner(BrokerWorld(), apache.port, ours.port) as runner:
         found = await runner.run(cases(part), partial(is_listed, listed))
-        found += await runner.run(harmful_cases(part), partial(is_listed, listed))
+        for case in harmful_cases(part):
+            found += await runner.run([case], partial(is_listed, listed))
     return Verdict(listed, found), runner.compared
 
 

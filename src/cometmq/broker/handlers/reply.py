@@ -10,7 +10,7 @@ from cometmq.broker.handlers.send import any_queue, message_of, new_topic, refus
 from cometmq.broker.identity import Identity
 from cometmq.broker.intake import Intake
 from cometmq.broker.stats import BrokerStats
-from cometmq.errors import PeerError, Refused, WorldError
+from cometmq.errors import BadName, PeerError, Refused, WorldError
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.headers.base import is_true
 from cometmq.protocol.headers.send import PushReplyHeader, SendHeader, TracedReplyHeader
@@ -47,7 +47,7 @@ class Replying:
         try:
             known = self.checks.open_to_sends(ask.topic, ask.queue_id, call.received_ms)
             topic = known or new_topic(self.checks, ask)
-        except PeerError as error:
+        except (Refused, BadName) as error:
             return refused_send(error, config)
         queue_id = ask.queue_id if ask.queue_id >= 0 else any_queue(topic)
         failure = await self._pushed(call, ask)
@@ -104,6 +104,7 @@ class Replying:
     def _kept(self, call: Call, ask: SendHeader, queue_id: int) -> Stored | None:
         """As a message; if that cannot be, it was pushed all the same."""
         message = message_of(call, ask, queue_id, ask.properties or "")
+        message.sys_flag = 0
         try:
             stored = self.intake.put(message, self.clock.wall_ms())
         except Refused as refusal:

@@ -8,6 +8,7 @@ from functools import partial
 import msgspec
 
 from cometmq.broker.config import BrokerConfig
+from cometmq.broker.delay_levels import asked_level
 from cometmq.broker.handlers.checks import Checks, with_queue
 from cometmq.broker.identity import Identity
 from cometmq.broker.intake import Intake
@@ -18,7 +19,7 @@ from cometmq.broker.stats import BrokerStats
 from cometmq.broker.stored_properties import StoredProperties
 from cometmq.broker.topics import TopicTable
 from cometmq.broker.transactions import half_of, is_half
-from cometmq.errors import Malformed, PeerError, Refused, TooLarge
+from cometmq.errors import BadName, Malformed, PeerError, Refused
 from cometmq.live_settings import LiveSettings
 from cometmq.protocol.batch import unpack_columns
 from cometmq.protocol.bodies.tables import TopicConfig
@@ -37,6 +38,7 @@ from cometmq.refusal_log import RefusalLog
 from cometmq.remoting.dispatch import Call, Jointly, JointOutcome, Outcome, Replies, Reply
 from cometmq.remoting.promise import Promise
 from cometmq.seams import Clock
+from cometmq.store.config import StoreConfig
 from cometmq.store.found import Stored, StoredMessages
 from cometmq.store.new_message import NewMessage, NewMessages
 
@@ -70,7 +72,7 @@ class Sending:
             if ask.batch and is_true(ask.batch):
                 return self._send_batch(call, ask, began_ms)
             return self._send_one(call, ask, began_ms)
-        except PeerError as error:  # a producer gets what its trace needs also with a refusal
+        except (Refused, BadName) as error:  # a producer gets what its trace needs all the same
             return refused_send(error, self.settings.now(BrokerConfig))
 
     def _send_one(self, call: Call, ask: SendHeader, began_ms: int) -> Outcome:
@@ -120,10 +122,6 @@ class Sending:
         return self._answer_jointly(received_ms, began_ms, messages, stored, at_once)
 
     def _send_batch(self, call: Call, ask: SendHeader, began_ms: int) -> Outcome:
-        if ask.topic.startswith(RETRY_PREFIX):
-            raise Refused(
-                ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group"
-            )
         known = self.checks.open_to_sends(ask.topic, ask.queue_id, call.received_ms)
         topic = known or new_topic(self.checks, ask)
         queue_id = ask.queue_id if ask.queue_id >= 0 else any_queue(topic)
@@ -137,12 +135,17 @@ class Sending:
 
     def _batch(self, call: Call, ask: SendHeader, queue_id: int) -> tuple[NewMessages, bool]:
         """The messages, and whether the producer waits until they are safe."""
-        try:
-            flags, bodies, texts = unpack_columns(call.command.body)
-        except (Malformed, TooLarge) as error:
-            raise Refused(ResponseCode.MESSAGE_ILLEGAL, str(error)) from error
+        size, size_max = len(call.command.body), self.settings.now(StoreConfig).max_message_size
+        if size > size_max:
+            raise Refused(
+                ResponseCode.MESSAGE_ILLEGAL,
+                f"batch of {size} bytes; the limit, maxMessageSize, is {size_max}",
+            )
+        if ask.properties and asked_level(ask.properties) > 0:
+            raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be delayed")
+        flags, bodies, texts = unpack_columns(call.command.body)
         if not bodies:
-            raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch without a message")
+            raise Malformed("a batch without a message")
         count = len(bodies)
         properties_texts, waits = self.properties.of_batch(ask.properties or "", texts)
         messages = NewMessages(
