@@ -137,7 +137,10 @@ def test_a_full_disk_that_cannot_be_cleaned_says_why(tmp_path, caplog):
             store.clean()
             with pytest.raises(DiskFull, match="old files stay as queues cannot be written: Input"):
                 put(store, 1)
-            assert "the disk is full" in caplog.text and "is due to be deleted" in caplog.text
+            assert (
+                "messages of producers are refused" in caplog.text
+                and "is due to be deleted" in caplog.text
+            )
             disk.fails = False
             await store.flush()
             assert store.clean() > 3

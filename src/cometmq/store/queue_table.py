@@ -5,6 +5,7 @@ A queue is loaded when it is first used: a store with many topics starts as fast
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 
@@ -118,9 +119,10 @@ class QueueTable:
         seen = set(self._queues)
         yield from seen
         for topic in self._disk.names(self._folder):
-            for name in self._disk.names(self._folder / topic):
-                if name.isdigit() and (topic, int(name)) not in seen:
-                    yield topic, int(name)
+            with suppress(NotADirectoryError):  # a stray file beside the topics
+                for name in self._disk.names(self._folder / topic):
+                    if name.isdigit() and (topic, int(name)) not in seen:
+                        yield topic, int(name)
 
     @property
     def set_aside(self) -> int:
