@@ -2,7 +2,7 @@
 
 Recovery cuts a queue back to the checkpoint file by file. A kill between two files leaves zeros
 before the last units. The next start took the zeros for units of cleaned records, began the queue
-after them, and refused the records between.
+after them, and refused the records between. What is to hold is in docs/disk.md, section 7.
 """
 
 import asyncio

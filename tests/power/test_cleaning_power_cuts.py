@@ -2,6 +2,8 @@
 
 COMETMQ_POWER_CYCLES sets the number of cuts; without it there are 12, or as many as fit into 40 s
 but one of each moment, and under SYNC alone. COMETMQ_POWER_SEED sets the random seed.
+
+What is to hold is in docs/disk.md, section 7.
 """
 
 import os
