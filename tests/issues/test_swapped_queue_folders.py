@@ -1,4 +1,7 @@
-"""Two queue folders that were exchanged on disk: consumers got the messages of the other queue."""
+"""Two queue folders that were exchanged on disk: consumers got the messages of the other queue.
+
+What is to hold is in docs/disk.md, section 2.
+"""
 
 import asyncio
 import logging
