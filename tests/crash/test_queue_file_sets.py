@@ -230,7 +230,11 @@ CHANGES = (*NOTICED, missing, folder_missing, zeroed, part_zeroed, part_copied)
 # What a store then serves
 
 
-async def read_all(store: MessageStore) -> dict[tuple[str, int], list[tuple[int, bytes]]]:
+# By topic and queue id: queue offset and body of each message.
+Places = dict[tuple[str, int], list[tuple[int, bytes]]]
+
+
+async def read_all(store: MessageStore) -> Places:
     """Queue offset and body of every message, by queue, as a consumer of each gets them."""
     found = {}
     for queue in QUEUES:
@@ -253,7 +257,7 @@ async def read_all(store: MessageStore) -> dict[tuple[str, int], list[tuple[int,
     return found
 
 
-def expected_of(sent: list[Sent]) -> dict[tuple[str, int], list[tuple[int, bytes]]]:
+def expected_of(sent: list[Sent]) -> Places:
     expected = {queue: [] for queue in QUEUES}
     for one in sent:
         place = one.message.topic, one.message.queue_id
@@ -261,7 +265,8 @@ def expected_of(sent: list[Sent]) -> dict[tuple[str, int], list[tuple[int, bytes
     return expected
 
 
-async def check(disk: ShadowDisk, sent: list[Sent], chance: Random) -> None:
+async def check(disk: ShadowDisk, sent: list[Sent], chance: Random) -> Places:
+    """Open the store, read it, add to it; returns what it then holds."""
     clock = ManualClock(START_MS + HOURS_96_MS + 100_000)
     disk.wall_ms = clock.wall_ms
     expected = expected_of(sent)
@@ -272,9 +277,10 @@ async def check(disk: ShadowDisk, sent: list[Sent], chance: Random) -> None:
         assert store.damaged == 0, "the log is not to blame"
         add(store, expected, chance)
         assert await read_all(store) == expected
+    return expected
 
 
-def add(store: MessageStore, expected, chance: Random) -> None:
+def add(store: MessageStore, expected: Places, chance: Random) -> None:
     history = History(serial=100_000)
     put_batch(store, history, chance, START_MS + 10**9)
     for queue, places in expected_of(history.sent).items():
@@ -290,7 +296,7 @@ async def try_set(seed: int, state: str, caplog) -> None:
     done = [change(disk, chance) for change in changes]
     try:
         try:
-            await check(disk, sent, chance)
+            expected = await check(disk, sent, chance)
         except BadState as refused:
             assert str(FOLDER) in str(refused), f"no file is named: {refused}"
             return
@@ -298,9 +304,8 @@ async def try_set(seed: int, state: str, caplog) -> None:
         after = disk.kill()
         clock = ManualClock(START_MS + HOURS_96_MS + 200_000)
         async with open_store(after, clock, **SETTINGS) as store:
-            again = await read_all(store)
+            assert await read_all(store) == expected
             assert store.damaged == store.rebuilds == 0
-        assert {queue: got[: len(again[queue])] for queue, got in again.items()} == again
         told = [line.getMessage() for line in caplog.records if line.levelno >= logging.WARNING]
         assert told == [], "a second start is silent"
     except Exception as error:

@@ -1,6 +1,7 @@
 """When a full disk got some room, producers took all of it: delayed messages never came.
 
 The same held for the ends of transactions. Now the last room is reserved for such internal writes.
+What is to hold is in docs/disk.md, section 7.
 """
 
 import pytest
