@@ -114,8 +114,8 @@ def test_how_far_a_group_is_behind_is_told_when_asked():
             size = await view(whole, "GROUP_GET_FALL_SIZE", "0@T@G")
             told.append((size, await view(whole, "GROUP_GET_FALL_TIME", "0@T@G")))
         assert told == [(end - first, 500), (end - second, 0), (0, 0)]
-        whole.offsets.commit("G", "T", 0, -1)  # as of one whose messages are deleted
-        assert await view(whole, "GROUP_GET_FALL_SIZE", "0@T@G") == end - first
+        whole.offsets.commit("G", "T", 0, -1)  # which is no offset
+        assert await view(whole, "GROUP_GET_FALL_SIZE", "0@T@G") is None
         for key in ("1@T@G", "0@T@nobody", "0@U@G", "x@T@G", "", "0"):
             assert await view(whole, "GROUP_GET_FALL_SIZE", key) is None
 

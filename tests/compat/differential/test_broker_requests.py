@@ -132,7 +132,9 @@ def test_every_required_field_has_a_good_value():
 @pytest.mark.apache
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", _PARTS)
-def test_both_brokers_answer_and_store_the_same(apache_class_path, tmp_path, capsys, part):
+def test_both_brokers_answer_and_store_the_same(
+    apache_class_path, tmp_path, capsys, record_property, part
+):
     with CometNamesrv(tmp_path / "namesrv") as namesrv, CometNamesrv(tmp_path / "other") as other:
         apache = ApacheBroker(tmp_path / "apache", namesrv=other.address, conf=_CONF)
         ours = CometBroker(tmp_path / "ours", namesrv=namesrv.address, conf=_CONF)
@@ -142,6 +144,7 @@ def test_both_brokers_answer_and_store_the_same(apache_class_path, tmp_path, cap
                 verdict, compared = asyncio.run(compare(apache, ours, part))
         finally:
             apache.kill()  # an orderly stop takes seconds, and nobody looks at its folder again
+    record_property(part, verdict.report(compared))
     with capsys.disabled():
         print(f"\nbroker, {part}: {verdict.report(compared)}")
     assert not verdict.unlisted, "\n".join(map(str, verdict.unlisted))

@@ -43,7 +43,9 @@ async def compare(apache, ours):
 
 @pytest.mark.apache
 @pytest.mark.timeout(900)
-def test_both_name_servers_answer_and_keep_the_same(apache_class_path, tmp_path, capsys):
+def test_both_name_servers_answer_and_keep_the_same(
+    apache_class_path, tmp_path, capsys, record_property
+):
     with CometNamesrv(tmp_path / "ours") as ours:
         apache = ApacheNamesrv(tmp_path / "apache")
         try:
@@ -51,6 +53,7 @@ def test_both_name_servers_answer_and_keep_the_same(apache_class_path, tmp_path,
             verdict, compared = asyncio.run(compare(apache, ours))
         finally:
             apache.kill()
+    record_property("name server", verdict.report(compared))
     with capsys.disabled():
         print(f"\nname server: {verdict.report(compared)}")
     assert not verdict.unlisted, "\n".join(map(str, verdict.unlisted))

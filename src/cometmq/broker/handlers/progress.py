@@ -59,9 +59,8 @@ class ProgressRoom:
                 for topic in self._topics(group, None)
                 if topic.order or not ask.is_order
             ]
-            if topics:
-                found.append({group: topics})
-                behind += sum(map(_behind, topics))
+            found.append({group: topics})  # also of a group that consumes nothing
+            behind += sum(map(_behind, topics))
             await asyncio.sleep(0)  # each queue is looked up in the log; others have their turn
         body = bodies.ConsumeStatsList(
             broker_addr=self.identity.address, consume_stats_list=found, total_diff=behind
