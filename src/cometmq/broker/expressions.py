@@ -1,12 +1,13 @@
-"""Filter expressions that were read: compiled SQL92 conditions and sets of tag codes.
+"""Compiled filter expressions, cached: SQL92 conditions and sets of tag codes.
 
-To read a long one takes hundreds of milliseconds. It is read on a thread, once, and the request
-that needs it waits; a short one is read where it is needed.
+Compiling a long one takes hundreds of milliseconds. It is compiled once, on a thread, and all
+requests that need it wait; a short one is compiled where it is needed.
 """
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from cometmq.protocol.filter.sql import Condition, compile_condition
 from cometmq.protocol.filter.tags import tag_codes
@@ -38,6 +39,7 @@ class Expressions:
         self._read: dict[tuple[str, str], object] = {}  # the last used at the end
         self._length = 0
         self._thread: ThreadPoolExecutor | None = None  # one: two would only share its time
+        self._reading: dict[tuple[str, str], asyncio.Future[object]] = {}  # on the thread
 
     def __len__(self) -> int:
         return len(self._read)
@@ -56,13 +58,23 @@ class Expressions:
 
     async def read_aside(self, unread: Unread) -> None:
         """Read it on the thread; BadExpression if it is none."""
-        kind, text = unread.kind, unread.text
-        if (kind, text) in self._read:
+        kind, text = key = unread.kind, unread.text
+        if key in self._read:
             return
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="expressions")
-        loop = asyncio.get_running_loop()
-        self._put(kind, text, await loop.run_in_executor(self._thread, _READERS[kind], text))
+        job = self._reading.get(key)
+        if job is None:  # else another request waits for the same one
+            loop = asyncio.get_running_loop()
+            job = loop.run_in_executor(self._thread, _READERS[kind], text)
+            self._reading[key] = job
+            job.add_done_callback(partial(self._done, key))
+        self._put(kind, text, await asyncio.shield(job))
+
+    def _done(self, key: tuple[str, str], job: asyncio.Future[object]) -> None:
+        del self._reading[key]
+        if not job.cancelled():
+            job.exception()  # raised by each request that waits, or by none if all have left
 
     def _get(self, kind: str, text: str, at_once: bool) -> object:
         found = self._read.pop((kind, text), None)

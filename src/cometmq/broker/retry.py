@@ -97,7 +97,7 @@ class Retries:
             )
         queue_id = random.randrange(max(retry.read_queue_nums, 1))  # noqa: S311 - spreads load
         copy = copy_of(message, retry.topic_name, queue_id)
-        copy.properties_text = put_property(_with_origin(message), WAIT, "false")
+        copy.properties_text = _with_origin(message)
         copy.reconsume_times += 1
         limit = self._limit(group, link, ask.max_reconsume_times)
         if message.reconsume_times >= limit or ask.delay_level < 0:
@@ -129,7 +129,7 @@ def _in_topic(message: NewMessage, dead_letters: TopicConfig) -> NewMessage:
 
 
 def _with_origin(message: StoredMessage) -> str:
-    """Its properties with the topic and id that it had before its first retry.
+    """Its properties as a retry has them: WAIT=false, and its first topic and id.
 
     WAIT=false: Apache's broker stores the retry so, and consumers see it. The answer waits here
     for the disk all the same.

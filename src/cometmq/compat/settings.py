@@ -169,8 +169,8 @@ class JavaSettings:
             _close(face, tracer)
             raise
         self._tracer = tracer
-        self._is_started = True
         alive.hold(self)
+        self._is_started = True
 
     def _tracer_of(self, client: ClientConfig) -> Tracer:
         # A client beside ours, of its own name, and in no namespace: all traces are in one topic.

@@ -18,7 +18,11 @@ from cometmq.unused_settings import (
 
 # Settings of a broker that have no effect: accepted, so that both servers may share a file.
 _OF_BROKERS = frozenset(
-    {*IgnoredBrokerConfig.__struct_encode_fields__, *FixedBrokerConfig.__struct_encode_fields__}
+    {
+        *IgnoredBrokerConfig.__struct_encode_fields__,
+        *FixedBrokerConfig.__struct_encode_fields__,
+        "useTLS",
+    }
 )
 
 

@@ -237,6 +237,15 @@ BROKER: tuple[Deviation, ...] = (
         cases=("*",),
     ),
     Deviation(
+        when="the queue of a committed offset is unknown",
+        apache="stores the offset: a late commit revives the offset of a deleted topic",
+        ours="code 0, stores nothing",
+        reason=Reason.SAFETY,
+        codes=(_CODE.UPDATE_CONSUMER_OFFSET,),
+        cases=("topic: *", "queueId: *"),
+        our_code=0,
+    ),
+    Deviation(
         when="maxReconsumeTimes is below 0",
         apache="makes a dead letter of the message at its first failure",
         ours="retries without limit",

@@ -30,6 +30,7 @@ BLANK_UNIT = UNIT.pack(0, NO_RECORD, 0)
 _KEPT_UNITS = 1024  # flushed units that stay in memory for readers near the end
 _READ_UNITS = 256  # at least, of one read from a file
 _SCAN_SIZE = 256 << 10
+_ZEROS = bytes(_SCAN_SIZE)
 _PLACE_MAX = 1 << 56  # no log is so long
 _pack = UNIT.pack
 
@@ -239,7 +240,7 @@ class ConsumeQueue:
         while at % self._file_size:
             base = at - at % self._file_size
             found = self._read_from(base, at - base, min(_SCAN_SIZE, base + self._file_size - at))
-            if any(found):
+            if found != _ZEROS[: len(found)]:
                 return True
             if not found:
                 break
@@ -314,7 +315,7 @@ class ConsumeQueue:
         self.is_suspect = self.is_suspect and self._has_units_after_end()
 
     def forget_before(self, log_start: int) -> None:
-        """Move `first` to the first unit whose record is kept, or not past it.
+        """Advance `first` to, but never past, the first unit whose record is still in the log.
 
         A damaged unit may say that its record is gone. Then the units before it tell otherwise.
         """
@@ -392,5 +393,8 @@ def joined(bases: list[int], file_size: int, among: int | None = None) -> list[i
 
 def file_bases(disk: Disk, folder: Path) -> list[int]:
     """At which offsets the files of a queue begin, in order."""
-    names = disk.names(folder)
+    try:
+        names = disk.names(folder)
+    except NotADirectoryError:  # a stray file beside the queues
+        return []
     return [int(name) for name in names if len(name) == NAME_DIGITS and name.isdigit()]

@@ -19,8 +19,9 @@ from cometmq.store.consume_queue import ConsumeQueue, Write
 from cometmq.store.files import StoreFiles
 from cometmq.store.flusher import Flusher, sync_all
 from cometmq.store.index import Index
-from cometmq.store.manifest import write_manifest
-from cometmq.store.queue_table import Key, QueueTable, write_in_order
+from cometmq.store.manifest import Bounds, write_manifest
+from cometmq.store.queue_files import write_in_order
+from cometmq.store.queue_table import Key, QueueTable
 from cometmq.store.retention import Retention
 from cometmq.store.unit_rebuild import UnitRebuild
 
@@ -73,9 +74,14 @@ class Housekeeping:
         work = rebuild.serve(self._write_units, self._clock.sleep_ms)
         self._background.start(work, "rebuild of damaged units")
 
-    async def _write_units(self, writes: list[Write]) -> None:
+    async def _write_units(self, writes: Callable[[], list[Write] | None]) -> bool:
+        """Nothing is deleted meanwhile; False if `writes` returns None: the queue is gone."""
         async with self._one_at_a_time:
-            await self._begin(partial(self._disk.write_all, writes))
+            found = writes()
+            if found is None:
+                return False
+            await self._begin(partial(self._disk.write_all, found))
+            return True
 
     def use(self, config: StoreConfig) -> None:
         """Other intervals, from the next turn of each timer on."""
@@ -111,7 +117,7 @@ class Housekeeping:
         await self._delete_doomed()
         await self._delete_leaving()
         checkpoint = self._checkpoint()
-        self._note_bounds()
+        bounds = self._bounds_to_list()
         queues = self._queues.with_unwritten()
         if self._index is not None:
             # They are told once: those of a flush that fails are synced by the next.
@@ -126,21 +132,26 @@ class Housekeeping:
                 self._unsynced = []
         await self._flusher.flush()
         is_same = checkpoint.log_end == self._written_end and self._listed() is None
-        if is_same and not queues and not self._unsynced:
+        if is_same and not queues and not self._unsynced and not bounds:
             return
         for start in range(0, len(queues), _QUEUES_AT_ONCE):
             await self._write_queues(queues[start : start + _QUEUES_AT_ONCE])
         await self._sync_index()
+        self._queues.list_bounds(bounds)
         await self._list_files()
         await self._begin(partial(write_checkpoint, self._disk, self._files.checkpoint, checkpoint))
         self.vouched_end = self._written_end = checkpoint.log_end
 
-    def _note_bounds(self) -> None:
-        """Where queues end goes with the checkpoint, but is listed once in a while: it is long."""
-        now_ms, noted_ms = self._clock.monotonic_ms(), self._bounds_noted_ms
-        if noted_ms is None or now_ms - noted_ms >= _BOUNDS_EVERY_MS:
-            self._bounds_noted_ms = now_ms
-            self._queues.note_bounds()
+    def _bounds_to_list(self) -> dict[Key, Bounds]:
+        """Where queues begin and end, once a minute: the list is long.
+
+        They are listed after their units are on disk: a start rebuilds queues that lack such units.
+        """
+        now_ms, listed_ms = self._clock.monotonic_ms(), self._bounds_noted_ms
+        if listed_ms is not None and now_ms - listed_ms < _BOUNDS_EVERY_MS:
+            return {}
+        self._bounds_noted_ms = now_ms
+        return self._queues.bounds_now()
 
     async def _write_queues(self, queues: list[tuple[Key, ConsumeQueue]]) -> None:
         batch = self._queues.unwritten(queues)

@@ -74,7 +74,8 @@ class Opening(msgspec.Struct, frozen=True):
         if suspects:
             _report(suspects)
             starts = replace(starts, lost=starts.lost | suspects.keys())
-            self._vouch_for_less(read, checkpoint, starts)
+            if not has_loss:
+                self._vouch_for_less(read, checkpoint, starts)
             parts.queues.clear(starts.lost)
             recovered = recover(parts, starts)
         if checkpoint != read and recovered.end < read.log_end:

@@ -1,9 +1,9 @@
-"""Checks of a queue's files when a store is opened: do they belong to the queue, and are they all?
+"""Checks of a queue's files when a store is opened: are they the queue's, and is the set complete?
 
-With a manifest its list of files is compared, and the first and the last unit that the queue had at
-the last checkpoint. Without one, as after another broker, the files themselves must do. What is
-found wrong is rebuilt from the log before the store serves. Units between are checked when they are
-read (unit_check.py).
+With a manifest its list of files is compared, and the first and the last unit that the queue had
+when its bounds were listed. Without one, as after another broker, only the files themselves can be
+checked. A queue that does not match is rebuilt from the log before the store serves. Units between
+are checked when they are read (unit_check.py).
 """
 
 from pathlib import Path
@@ -30,13 +30,15 @@ def fault_of_files(disk: Disk, folder: Path, file_size: int, span: Span) -> str 
 
 
 def fault_of_ends(
-    queue: ConsumeQueue, bounds: Bounds | None, judge: Judge, log_start: int
+    queue: ConsumeQueue, span: Span, bounds: Bounds | None, judge: Judge, log_start: int
 ) -> str | None:
-    """By the first and the last unit that the queue had at the last checkpoint."""
+    """By the first and the last unit that the queue had when its bounds were listed."""
     if bounds is None or bounds.first == bounds.end:
         return None
     is_same_log = bounds.log_start == log_start
     for queue_offset in (bounds.first, bounds.end - 1):
+        if queue_offset * UNIT_SIZE < span[0]:
+            continue  # its file was deleted after the bounds were listed
         unit = queue.unit_on_disk(queue_offset) or (0, 0, 0)
         verdict = judge(queue.key, queue_offset, *unit[:2])
         if verdict.is_wrong or (verdict is Verdict.GONE and is_same_log):

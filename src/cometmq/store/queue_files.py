@@ -6,13 +6,21 @@ misread, or refuse, a queue with a gap or a file of another size.
 """
 
 import logging
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 from cometmq.protocol.message import RECORD_SIZE_MIN
 from cometmq.seams import Disk
 from cometmq.store.commit_log import name_of
-from cometmq.store.consume_queue import NO_RECORD, UNIT_SIZE, ConsumeQueue, file_bases, joined
+from cometmq.store.consume_queue import (
+    NO_RECORD,
+    UNIT_SIZE,
+    ConsumeQueue,
+    Write,
+    file_bases,
+    joined,
+)
 from cometmq.store.manifest import Span
 
 log = logging.getLogger(__name__)
@@ -104,3 +112,13 @@ def units_past(queue: ConsumeQueue, last_base: int, log_end: int) -> UnitsPast |
     if not past or end > past[0] // RECORD_SIZE_MIN + 1:
         return None
     return UnitsPast(end, len(past), past[0])
+
+
+def write_in_order(disk: Disk, batch: list[list[Write]]) -> None:
+    """The writes of several queues: those of one, in order, and each durable before the next.
+
+    Else a power cut could keep a later file and take the one before it, and the queue would begin
+    in its middle.
+    """
+    for round_ in zip_longest(*batch):
+        disk.write_all([write for write in round_ if write is not None])

@@ -6,7 +6,6 @@ A queue is loaded when it is first used: a store with many topics starts as fast
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import zip_longest
 from pathlib import Path
 
 from cometmq.errors import BeingDeleted
@@ -24,7 +23,7 @@ from cometmq.store.kept_units import KeptUnits
 from cometmq.store.manifest import Bounds, Manifest, Span
 from cometmq.store.queue_check import fault_of_ends, fault_of_files, lacks_files
 from cometmq.store.queue_extension import extension_of
-from cometmq.store.queue_files import QueueFiles, UnitsPast, units_past
+from cometmq.store.queue_files import QueueFiles, UnitsPast, units_past, write_in_order
 
 log = logging.getLogger(__name__)
 
@@ -167,16 +166,22 @@ class QueueTable:
             bounds.setdefault(topic, {})[queue_id] = bound
         return Manifest(spans, index_names, dict(self._deleted), bounds)
 
-    def note_bounds(self) -> None:
-        """List where each queue begins and ends now, once its units and the log are on disk."""
+    def bounds_now(self) -> dict[Key, Bounds]:
+        """Where queues begin and end, of those that differ from what is listed."""
         log_start = self._log_start()
-        for key, queue in self._queues.items():
-            if queue.end:
-                if log_start > self.swept_to:
-                    queue.forget_before(log_start)
-                bounds = Bounds(log_start, queue.first, queue.end)
-                self.has_changed |= self._bounds.get(key) != bounds
-                self._bounds[key] = bounds
+        if log_start > self.swept_to:  # queues do not know yet where they begin
+            return {}
+        now = {
+            key: Bounds(log_start, queue.first, queue.end)
+            for key, queue in self._queues.items()
+            if queue.end
+        }
+        return {key: bounds for key, bounds in now.items() if self._bounds.get(key) != bounds}
+
+    def list_bounds(self, bounds: Mapping[Key, Bounds]) -> None:
+        """Put into the next manifest what `bounds_now` returned; its units are on disk."""
+        self._bounds.update({key: each for key, each in bounds.items() if key in self._spans})
+        self.has_changed |= bool(bounds)
 
     def load(self, manifest: Manifest | None) -> dict[Key, str]:
         """Compare the files with those that were there; the queues to make again, and why.
@@ -232,7 +237,7 @@ class QueueTable:
         """Why the files of a queue cannot be used; None if they can."""
         fault = fault_of_files(self._disk, self._folder_of(*key), self._file_size, span)
         return fault or fault_of_ends(
-            self._new(key), self._bounds.get(key), self._judge, self._log_start()
+            self._new(key), span, self._bounds.get(key), self._judge, self._log_start()
         )
 
     def clear(self, lost: Collection[Key]) -> None:
@@ -272,7 +277,6 @@ class QueueTable:
                 queue.continue_at(bounds.end, max(log_end - 1, 0))
             elif queue.is_empty:
                 queue.continue_at(end, max(self._log_start() - 1, 0))
-        self._ends.clear()
 
     def _is_in_one_piece(self, key: Key) -> bool:
         folder = self._folder_of(*key)
@@ -385,13 +389,3 @@ class QueueTable:
     def deleted(self) -> Mapping[str, int]:
         """Names of topics that were deleted, and where the log ended then."""
         return self._deleted
-
-
-def write_in_order(disk: Disk, batch: list[list[Write]]) -> None:
-    """The writes of several queues: those of one, in order, and each durable before the next.
-
-    Else a power cut could keep a later file and take the one before it, and the queue would begin
-    in its middle.
-    """
-    for round_ in zip_longest(*batch):
-        disk.write_all([write for write in round_ if write is not None])

@@ -136,11 +136,13 @@ class Reader:
             if physical_offset < trusted_from:
                 place = queue_offset + scanned - 1
                 verdict = self._vetting.verdict(queue, place, physical_offset, size)
-                if verdict.is_wrong:
+                if verdict.is_wrong and place < queue.trusted_from:
                     self._rebuild(queue, place)
                     is_wrong, scanned = True, scanned - 1
                     break
                 if verdict is not Verdict.GOOD:
+                    if verdict.is_wrong:  # the unit is from memory: the record has changed
+                        self._vetting.report(physical_offset, size)
                     continue
             if wants_record is not None and not self._is_wanted(
                 physical_offset, size, wants_record

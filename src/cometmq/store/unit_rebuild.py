@@ -1,10 +1,10 @@
 """Damaged units of a queue are rebuilt from the log while the store serves.
 
-A reader that meets a wrong unit asks for it and gets nothing meanwhile. The rebuild looks for the
-nearest good units on both sides, walks the log between their records, and writes the units of that
-stretch again. The walk decides who is to blame: where the log has the record, the unit was wrong;
-where the log is damaged, the unit stays empty and the log is reported. All of it goes in turns of
-about a millisecond.
+A reader that meets a wrong unit requests its rebuild and returns REBUILDING until it is done. The
+rebuild looks for the nearest good units on both sides, walks the log between their records, and
+writes the units of that stretch again. The walk decides what is damaged: where the log has the
+record, the unit was wrong; where the log is damaged, the unit stays empty and the log is reported.
+The work is done in turns of about a millisecond.
 """
 
 import asyncio
@@ -29,13 +29,14 @@ log = logging.getLogger(__name__)
 
 _UNITS_A_TURN = 256  # looked at
 _RECORDS_A_TURN, _BYTES_A_TURN = 256, 1 << 20  # walked
+_FILLED_A_TURN = 2048 * UNIT_SIZE  # bytes of units
 _GOOD_AFTER = 64  # units in a row that are good end a stretch
 _UNITS_MAX = 1 << 20  # of one stretch: 20 MB
 _RETRY_MS = 5_000  # after a write that failed
 _NO_UNIT = bytes(UNIT_SIZE)
 
 Announce = Callable[[str, int, int, int], None]
-WriteUnits = Callable[[list[Write]], Coroutine[Any, Any, None]]
+WriteUnits = Callable[[Callable[[], list[Write] | None]], Coroutine[Any, Any, bool]]
 
 
 class Stretch(msgspec.Struct):
@@ -94,6 +95,7 @@ class UnitRebuild:
                     await self._rebuild(queue, min(offsets), write)
                 except OSError as error:
                     log.error("units of queue %d of %s stay damaged: %s", *_named(queue), error)
+                    self._wanted[queue] = self._wanted.pop(queue)  # others come first
                     await pause_ms(_RETRY_MS)
                     continue
                 self._wanted.pop(queue, None)
@@ -109,8 +111,9 @@ class UnitRebuild:
                 break
             await asyncio.sleep(0)
         topic, queue_id = queue.key
-        if rebuilt is not None and self._queues.is_current(queue):
-            await write(self._writes(queue, rebuilt))
+        if rebuilt is not None and await write(
+            lambda: self._writes(queue, rebuilt) if self._queues.is_current(queue) else None
+        ):
             self._finish(queue, rebuilt)
         self._announce(topic, queue_id, queue.end, 0)
 
@@ -121,11 +124,10 @@ class UnitRebuild:
             end = min(start + _UNITS_A_TURN, queue.trusted_from)
             judged = self._judged(queue, start, end)
             wrong = next((number for number, verdict, _, _ in judged if verdict.is_wrong), None)
-            if wrong is not None:
-                self._rebuild_now(queue, wrong, disk)
-            start = end if wrong is None else wrong + 1
+            start = end if wrong is None else self._rebuild_now(queue, wrong, disk)
 
-    def _rebuild_now(self, queue: ConsumeQueue, queue_offset: int, disk: Disk) -> None:
+    def _rebuild_now(self, queue: ConsumeQueue, queue_offset: int, disk: Disk) -> int:
+        """Returns the queue offset after the stretch that was rebuilt, or could not be."""
         steps = self._steps(queue, queue_offset)
         while True:
             try:
@@ -140,6 +142,7 @@ class UnitRebuild:
                 log.error("units of queue %d of %s stay damaged: %s", *_named(queue), error)
             else:
                 self._finish(queue, rebuilt)
+        return max(queue_offset + 1, rebuilt.stretch.end if rebuilt is not None else 0)
 
     def _steps(
         self, queue: ConsumeQueue, queue_offset: int
@@ -151,7 +154,7 @@ class UnitRebuild:
         old = b"".join(_units_of(queue, stretch.first, stretch.end))
         rebuilt = Rebuilt(stretch, bytearray((stretch.end - stretch.first) * UNIT_SIZE), old)
         yield from self._collect(queue, rebuilt)
-        self._fill(queue, rebuilt)
+        yield from self._fill(rebuilt)
         return rebuilt
 
     # Which units, and where their records are
@@ -237,11 +240,13 @@ class UnitRebuild:
                 return
             yield
 
-    def _fill(self, queue: ConsumeQueue, rebuilt: Rebuilt) -> None:
+    def _fill(self, rebuilt: Rebuilt) -> Generator[None, None, None]:
         """Give a unit to the places for which the log has no record; count what was wrong."""
         stretch, units, old = rebuilt.stretch, rebuilt.units, rebuilt.old
         following = stretch.log_end
         for at in range(len(units) - UNIT_SIZE, -1, -UNIT_SIZE):
+            if at % _FILLED_A_TURN == 0:
+                yield
             was = old[at : at + UNIT_SIZE]
             if units[at : at + UNIT_SIZE] != _NO_UNIT:
                 rebuilt.wrong += units[at : at + UNIT_SIZE] != was
@@ -258,7 +263,7 @@ class UnitRebuild:
             UNIT.pack_into(units, at, following, NO_RECORD, 0)
 
     def _has_misnamed_record(self, unit: bytes, start: int, end: int) -> bool:
-        """A good record that claims another place, where this one's record must be.
+        """A good record where this unit's record must be, whose header names another queue offset.
 
         No crc covers what a record says of its place.
         """

@@ -9,6 +9,7 @@ from typing import Self
 
 from cometmq.client.fields import Folder, Text, Whole
 from cometmq.errors import BadSetting, Closed
+from cometmq.protocol.java import java_text
 from cometmq.standalone import Standalone
 from cometmq.testing.hurried_clock import HurriedClock
 
@@ -119,4 +120,4 @@ def _checked(settings: Mapping[str, str] | None) -> Mapping[str, str] | None:
                 f"settings has {name!r}: {value!r}: a name must be a text, and a value a text,"
                 " a whole number or a bool"
             )
-    return settings
+    return {name: java_text(value) for name, value in settings.items()}

@@ -36,10 +36,13 @@ class OffsetRoom:
         return _offset(offset)
 
     def update(self, call: Call, ask: headers.UpdateOffsetHeader) -> Reply:
-        """UPDATE_CONSUMER_OFFSET: of any queue, also of one that is not here."""
+        """UPDATE_CONSUMER_OFFSET: an unknown queue is no error, and its offset is not stored."""
         check_group(ask.consumer_group)
         check_topic(ask.topic)
-        self.offsets.commit(ask.consumer_group, ask.topic, ask.queue_id, ask.commit_offset)
+        # Else a late commit would restore the offset of a deleted topic, and a group would skip
+        # messages of a new topic of that name.
+        if self._is_known(ask.topic, ask.queue_id):
+            self.offsets.commit(ask.consumer_group, ask.topic, ask.queue_id, ask.commit_offset)
         return Reply()
 
     def first(self, call: Call, ask: headers.QueueHeader) -> Reply:
