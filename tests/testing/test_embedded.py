@@ -137,3 +137,11 @@ def test_a_temporary_folder_is_there_from_the_start_to_the_end(monkeypatch, tmp_
         await cluster.close()
 
     asyncio.run(story())
+
+
+def test_settings_may_be_numbers_and_bools():
+    async def story():
+        async with EmbeddedCluster(settings={"maxMessageSize": 2000, "traceOn": False}):
+            pass
+
+    asyncio.run(story())

@@ -8,9 +8,8 @@ are zeros. Written only by the dispatcher, in queue order and without gaps; the 
 the first real one are blank (offset 0, size 2^31 - 1).
 
 Not mapped: with many topics there are more queues than a process may map or a disk could allocate.
-The newest units are in memory, where readers at the end of a queue find them, and are written, with
-holes behind them, by the flusher. A full disk is then an error and not a signal. What a crash takes
-of them, recovery makes again from the log.
+The newest units are in memory for readers at the end of a queue; the flusher writes them. A full
+disk is then an error and not a signal. Recovery rebuilds from the log what a crash lost.
 """
 
 import struct
@@ -240,10 +239,8 @@ class ConsumeQueue:
         while at % self._file_size:
             base = at - at % self._file_size
             found = self._read_from(base, at - base, min(_SCAN_SIZE, base + self._file_size - at))
-            if found != _ZEROS[: len(found)]:
-                return True
-            if not found:
-                break
+            if not found or found != _ZEROS[: len(found)]:
+                return bool(found)
             at += len(found)
         return False
 
@@ -322,7 +319,9 @@ class ConsumeQueue:
         per_file = self._file_size // UNIT_SIZE
         start, end = self.first, min(self.first - self.first % per_file + per_file, self.end)
         # A file is gone by its last two units: one may be damaged.
-        while end < self.end and all(self._is_gone(end - i, log_start) for i in (1, 2)):
+        while end < self.end and all(
+            self._is_gone(place, log_start) for place in range(max(end - 2, start), end)
+        ):
             start, end = end, min(end + per_file, self.end)
         low = self._first_from(start, end, log_start)
         while low - 1 > start and not self._is_gone(low - 2, log_start):

@@ -277,6 +277,7 @@ class QueueTable:
                 queue.continue_at(bounds.end, max(log_end - 1, 0))
             elif queue.is_empty:
                 queue.continue_at(end, max(self._log_start() - 1, 0))
+                queue.forget_before(self._log_start())
 
     def _is_in_one_piece(self, key: Key) -> bool:
         folder = self._folder_of(*key)
