@@ -183,6 +183,8 @@ def test_queues(cluster, run, at_work):
     said = run("queryCq", *queue, "-b", home.address)
     assert re.search(r"max: [1-9]\d*, min: 0", said)
     assert "physicOffset=" in said
+    said = run("queryCq", *queue, "-b", home.address, "-g", "absent")
+    assert "absent@Work is not online!" in said and "physicOffset=" in said
     said = run("printMsgByQueue", "-t", "Work", "-a", at_work.sent["broker"],
                "-i", str(at_work.sent["queue"]), "-p", "true", "-d", "true")  # fmt: skip
     assert f"MSGID: {at_work.sent['msgId']}" in said and "BODY: work-0" in said
