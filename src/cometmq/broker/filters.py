@@ -171,7 +171,7 @@ class Filters:
         cost = 1
         for each in group.subscriptions.values() if group is not None else ():
             if each.expression_type not in (_TAG, ""):
-                with suppress(Refused):  # told to whoever pulls such a message
+                with suppress(Refused):  # reported by the pull that needs it
                     cost = max(cost, self._condition(each.sub_string).cost)
         return Wanted(record=_Question(self._wants_retried, group_name), units_a_turn=_units(cost))
 

@@ -53,7 +53,7 @@ class Intake:
     def put(self, message: NewMessage, now_ms: int, *, internal: bool = False) -> Stored:
         """In the log and in its queue; Refused, and nothing happened.
 
-        An internal write ends what was acknowledged before: it may use room that is reserved.
+        An internal write completes acknowledged work, so it may use reserved room.
         """
         return self.put_as(message, now_ms, internal=internal)[1]
 

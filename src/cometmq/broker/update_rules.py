@@ -1,9 +1,9 @@
 """Which settings updateBrokerConfig may change, when each takes effect, and why others are refused.
 
 Everything of 4.9 may change but what says where files are, where the broker listens, who it is,
-whom it trusts and which code runs. Apache's 4.9.7 accepts those too, which gave anyone who reaches
-the port the machine (CVE-2023-33246, CVE-2023-37582). Some of them have no effect here; they are
-refused as well, because the same file may start Apache's broker next.
+whom it trusts and which code runs. Apache's 4.9.7 accepts those too, which let anyone who reached
+the port run code on the machine (CVE-2023-33246, CVE-2023-37582). Some of them have no effect here;
+they are refused as well, because the same file may start Apache's broker next.
 """
 
 from collections.abc import Mapping
@@ -131,7 +131,7 @@ _REFUSED = {
 
 
 def _check(changes: Mapping[str, str]) -> None:
-    """What only its reader can check; a bad one would keep the broker from its next start."""
+    """Validate what only its parser can check; a bad value would prevent the next start."""
     if "messageDelayLevel" in changes:
         DelayLevels(changes["messageDelayLevel"])
 

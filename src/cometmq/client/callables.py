@@ -8,7 +8,7 @@ from cometmq.errors import BadSetting
 def check_callable(what: str, function: object, *arguments: str) -> None:
     """BadSetting, unless the function can be called with these arguments.
 
-    Refused too: a class, and a generator function, whose body no call runs. A function whose
+    Refused too: a class, and a generator function: a call does not run its body. A function whose
     signature Python does not know, as some written in C, is accepted.
     """
     name = getattr(function, "__qualname__", None) or repr(function)

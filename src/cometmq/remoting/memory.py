@@ -1,7 +1,7 @@
 """Memory for large begun frames, which returns to the system when its connection is lost.
 
-The heap keeps what many slow peers held: one small object that lives on above freed memory is
-enough. Pages of an anonymous map are taken as they are written to, and are gone with the map. The
+The heap does not shrink after many slow peers left: one live object above the freed memory prevents
+it. Pages of an anonymous map are allocated when they are written to, and freed with the map. The
 first write to a page costs more than all copies of it (5 ms for 4 MiB, in place of 1.3 ms), so a
 few maps stay for the next frames of peers that are not slow.
 """

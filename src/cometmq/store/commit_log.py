@@ -39,7 +39,7 @@ def name_of(base: int) -> str:
 
 
 class LogFile:
-    """One mapped file. `written` is how much of it is in use, of what is `open_to` producers."""
+    """One mapped file. `written` bytes are in use; producers may write up to `open_to`."""
 
     __slots__ = ("base", "memory", "open_to", "region", "size", "written")
 

@@ -1,4 +1,4 @@
-"""Log files that are missing at the end: a store is opened without them only if somebody says so.
+"""Log files that are missing at the end: opening needs the operator to accept the loss.
 
 Two things know how long the log was: the checkpoint's offsets, which vouch only for what was on
 disk, and the units of consume queues. Units count only after a clean stop: in a crash Apache's

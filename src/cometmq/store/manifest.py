@@ -15,9 +15,9 @@ from cometmq.seams import Disk
 
 
 class Bounds(msgspec.Struct, frozen=True, array_like=True):
-    """Of a queue at a checkpoint, and where the log began then.
+    """Bounds of a queue at a checkpoint, and the start of the log at that time.
 
-    `end` is a lower bound ever after; `first` is right as long as the log begins there.
+    The queue never ends before `end` again; `first` is right as long as the log begins there.
     """
 
     log_start: int

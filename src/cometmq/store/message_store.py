@@ -120,7 +120,7 @@ class MessageStore:
         return self
 
     async def _flush_as_room_is(self) -> None:
-        """Everything; on a full disk what fits, as at any later time: reads and cleaning go on."""
+        """Flush everything. On a full disk log the error and go on: later flushes try again."""
         try:
             await self._housekeeping.flush()
         except OSError as error:
@@ -129,7 +129,7 @@ class MessageStore:
             log.error("the disk is full; queues and index are written when there is room")
 
     def _forget_accepted_loss(self) -> None:
-        """It counts once: for the next loss somebody is to be asked again."""
+        """The acceptance is valid for one start: the next loss needs a new one."""
         path = self._files.accepted_loss
         if self._housekeeping.failure is None and path.name in self._disk.names(path.parent):
             self._disk.delete(path)
@@ -174,7 +174,7 @@ class MessageStore:
         """Append, dispatch, announce.
 
         TooLarge, Malformed, DiskFull, BeingDeleted or StoreFailed, and nothing happened. An
-        internal write may use room that is reserved: it ends what was acknowledged before.
+        internal write may use room that is reserved: it completes acknowledged work.
         """
         if self._flusher.failure is not None or (self._retention.puts_stop and not internal):
             raise self._refusal()

@@ -47,7 +47,7 @@ def fault_of_ends(
 
 
 def lacks_files(queue: ConsumeQueue, span: Span, judge: Judge) -> bool:
-    """The last file of a queue that is in no list is empty, or files before the first are missing.
+    """For a queue without a manifest entry: its last file is empty, or earlier files are missing.
 
     Files are deleted when all their records left the log. The next file then most likely begins
     with units of such records.

@@ -1,8 +1,8 @@
 """Room on the disk: how a full disk differs from one that fails, and what is logged about it.
 
 Messages of producers may not use the last room of a full disk: it is reserved for internal writes,
-which end what was acknowledged before (deliveries of delayed messages, ends of transactions). Else
-producers, who are many and try again at once, would take whatever cleaning frees.
+which complete acknowledged work (deliveries of delayed messages, ends of transactions). Otherwise
+producers, which are many and retry immediately, would take whatever cleaning frees.
 """
 
 import errno

@@ -79,7 +79,7 @@ class ProgressRoom:
     def correction(self, call: Call, ask: headers.CorrectionHeader) -> Reply:
         """QUERY_CORRECTION_OFFSET: by queue, the least that any group wants next.
 
-        Where the compared group is before all that count, there is nothing to correct.
+        If the compared group has the lowest offset, there is nothing to correct.
         """
         left_out = set((ask.filter_groups or "").split(","))
         found: dict[int, int] = {}

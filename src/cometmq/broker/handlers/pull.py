@@ -174,7 +174,7 @@ class Pulling:
             is_over = patience_ms <= 0 or self.arrivals.is_over
             if is_over or _code(offset, found) != _NOT_FOUND:
                 return self._reply(call, ask, group, found, offset)
-            # Damaged units may be of any message: whoever waits for them is woken by all.
+            # Damaged units may be of any message: a pull that waits for a rebuild is woken by any.
             tag = None if found.status is GetStatus.REBUILDING else wanted.tag
             await self.arrivals.wait_past(ask.topic, ask.queue_id, offset, tag, patience_ms)
             group = self.checks.readable_queue(ask.consumer_group, ask.topic, ask.queue_id)
