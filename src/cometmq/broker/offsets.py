@@ -50,6 +50,13 @@ class OffsetTable:
         """Topics that a group has offsets in."""
         return [topic for topic, owner in self._pairs() if owner == group]
 
+    def topics_by_group(self) -> dict[str, list[str]]:
+        """The same of all groups, in one pass over the table."""
+        found: dict[str, list[str]] = {}
+        for topic, owner in self._pairs():
+            found.setdefault(owner, []).append(topic)
+        return found
+
     def groups_of(self, topic: str) -> list[str]:
         """Groups that have offsets in a topic."""
         return [owner for name, owner in self._pairs() if name == topic]

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from cometmq.broker.clients import Clients
@@ -43,7 +43,9 @@ class ProgressRoom:
         """GET_CONSUME_STATS: of all its topics, or of one."""
         table: dict[MessageQueue, bodies.ConsumedOffset] = {}
         tps = 0.0
-        for topic in self._topics(ask.consumer_group, ask.topic):
+        named = [ask.topic] if ask.topic and ask.topic.strip() else None
+        names = named or self.offsets.topics_of(ask.consumer_group)
+        for topic in self._topics(ask.consumer_group, names):
             found = self._consumed(ask.consumer_group, topic)
             table.update(found.offset_table)
             tps += found.consume_tps
@@ -53,10 +55,11 @@ class ProgressRoom:
         """GET_BROKER_CONSUME_STATS: of all groups."""
         found = []
         behind = 0
+        names = self.offsets.topics_by_group()
         for group in self.groups.names():
             topics = [
                 self._consumed(group, topic)
-                for topic in self._topics(group, None)
+                for topic in self._topics(group, names.get(group, ()))
                 if topic.order or not ask.is_order
             ]
             found.append({group: topics})  # also of a group that consumes nothing
@@ -102,10 +105,9 @@ class ProgressRoom:
         """GET_ALL_DELAY_OFFSET."""
         return Reply(body=dumps(self.delay_offsets()))
 
-    def _topics(self, group: str, name: str | None) -> list[TopicConfig]:
-        """Topics of a group that are there, and that its members, if any, subscribe to."""
+    def _topics(self, group: str, names: Iterable[str]) -> list[TopicConfig]:
+        """Those of the topics that exist, and that the group's members, if any, subscribe to."""
         online = self.clients.consumers.get(group)
-        names = [name] if name and name.strip() else self.offsets.topics_of(group)
         return [
             topic
             for each in names
