@@ -14,7 +14,7 @@ from compat.differential.world import beat
 
 _AT_ONCE = 16  # cases in flight
 _WAIT_S = 2.0  # for an answer that one of the servers may never give
-_SECOND_WAIT_S = 6.0
+_SECOND_WAIT_S = 12.0  # a busy machine needs longer
 _SETTLE_S = 0.2  # between two looks at what a case left behind
 _LOOKS_MAX = 2  # the second time a case runs, more
 _SECOND_LOOKS_MAX = 10
