@@ -119,8 +119,6 @@ class Text(Setting[str, str]):
         """A secret is never shown in an error."""
         if value is None and self._otherwise is not None:
             value = self._otherwise()
-        elif value is None and self._may_be_blank:
-            value = ""  # as os.environ.get returns it
         if not isinstance(value, str) or not (self._may_be_blank or value.strip()):
             if self._is_secret:
                 raise BadSetting(f"{name} is a {type(value).__name__}: it must be {self.allowed}")
