@@ -53,7 +53,7 @@ OLD = st.sampled_from(["", "true", "\\\n   true", "a \\\n  b\\\r\n c", "\\u4e2d"
 def test_all_bytes_but_those_of_the_value_stay(above, key, separator, old, ending, below, value):
     if not separator:
         old = ""
-    if below and not ending:
+    if (below or old.endswith("\n")) and not ending:  # a file's last line break is kept
         ending = "\n"
     before, after = f"{above}{key}{separator}", f"{ending}{below}"
     text = before + old + after
