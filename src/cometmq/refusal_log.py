@@ -22,7 +22,7 @@ class RefusalLog:
         self._what = what
         self._began_ms = 0
         self._last_ms = 0
-        self._count = 0  # of the episode; 0 if there is none
+        self._count = 0  # refusals in this episode; 0 outside of one
 
     def refused(self, reason: str) -> None:
         """Count one refusal; log the reason if it is the first of an episode. Runs on the loop."""

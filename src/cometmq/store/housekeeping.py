@@ -120,7 +120,7 @@ class Housekeeping:
         bounds = self._bounds_to_list()
         queues = self._queues.with_unwritten()
         if self._index is not None:
-            # They are told once: those of a flush that fails are synced by the next.
+            # Each is returned once: if this flush fails, the next one syncs them.
             self._unsynced += self._index.dirty_regions()
             checkpoint = replace(
                 checkpoint,

@@ -57,7 +57,7 @@ class QueueFiles:
         return joined(whole, size)
 
     def clear(self, folder: Path, queue: ConsumeQueue, span: Span | None) -> int:
-        """Remove the files of a queue that is made again from the log; where it ended.
+        """Remove the files of a queue that is rebuilt from the log; returns its end.
 
         Files apart from the newest ones are set aside. The last ones go first, so that a crash
         leaves no new gap.

@@ -53,7 +53,7 @@ class QueueTable:
         self.swept_to = 0  # all queues know that the log starts there
         self._leaving: set[str] = set()  # topics whose files are yet to be deleted
         self._deleted: dict[str, int] = {}  # records before it in the log are of a topic no more
-        self._ends: dict[Key, int] = {}  # of queues that are made again: where they ended
+        self._ends: dict[Key, int] = {}  # ends of queues that are rebuilt
         self._keeps_ends = False  # of all of them, though they may have records
         self.has_changed = True  # since `listed` was last asked for
 

@@ -128,7 +128,7 @@ class Pulling:
         return outcome if isinstance(outcome, Reply) else await outcome
 
     async def _read_slice(self, ask: PullHeader, offset: int, wanted: Wanted) -> Found:
-        """One slice a turn, whoever reads: pulls with costly filters take turns."""
+        """Read one slice per turn of the loop: pulls with costly filters take turns."""
         async with self.slices:
             await asyncio.sleep(0)
             return self._read(ask, offset, wanted)
