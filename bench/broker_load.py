@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from measure import process_cpu_s
 from raw_client import RawClient, request
 
-from cometmq.protocol.batch import pack_entries
 from cometmq.protocol.bodies.heartbeat import ConsumerData, Heartbeat, Subscription
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.flags import PullFlag
 from cometmq.protocol.headers.offset import QueueHeader
 from cometmq.protocol.headers.pull import PullHeader
 from cometmq.protocol.headers.send import SendHeaderV2
+from cometmq.protocol.java.fastjson import dumps
 from cometmq.protocol.names import BENCHMARK_TOPIC, DEFAULT_TOPIC
+from cometmq.protocol.records.batch import pack_entries
 
 TOPIC, QUEUES = "BenchTopic", 4
 GROUP = "bench_consumer"

@@ -9,7 +9,7 @@ import sys
 
 from cometmq.protocol.bodies.route import BrokerData, QueueData, TopicRoute
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import dumps
+from cometmq.protocol.java.fastjson import dumps
 
 QUEUES = 4
 _unpack_size = struct.Struct(">i").unpack_from

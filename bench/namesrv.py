@@ -15,7 +15,7 @@ from cometmq.protocol.bodies.register import RegisterBroker, encode_register
 from cometmq.protocol.bodies.tables import DataVersion, TopicConfig, TopicConfigTable
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.headers.namesrv import RegisterBrokerHeader, RouteHeader
-from cometmq.protocol.message import body_crc
+from cometmq.protocol.records.message import body_crc
 from peers.apache import ApacheNamesrv
 from peers.comet import COMMAND, CometNamesrv
 from peers.jars import PeerMissing, class_path

@@ -28,12 +28,12 @@ from kafka_peer import KAFKA, KafkaBroker, connector
 from measure import TICK_S, machine, show
 from pyspark.sql import DataFrame, SparkSession
 
-from cometmq.protocol.message import StoredMessage, pack_record
-from cometmq.spark.decode import Records
-from cometmq.spark.frames import records_of_pull
-from cometmq.spark.interpreter import use_python
-from cometmq.spark.jvm import use_java
+from cometmq.protocol.records.message import StoredMessage, pack_record
+from cometmq.spark.files.frames import records_of_pull
+from cometmq.spark.read.decode import Records
 from cometmq.spark.schema import COLUMNS
+from cometmq.spark.setup.interpreter import use_python
+from cometmq.spark.setup.jvm import use_java
 from peers.clusters import running
 from peers.jars import PeerMissing
 from spark.sender import Sender, numbered

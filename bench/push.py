@@ -92,9 +92,7 @@ async def consumed(name_server: str, way: Way, run: int) -> tuple[float, float]:
     counter = Counter(way)
     group = f"{'-'.join(way.name.replace(',', '').split())}-{run}"
     config = PushConsumerConfig(
-        group=group,
-        consume_from=ConsumeFrom.FIRST_OFFSET,
-        consume_message_batch_max_size=way.batch,
+        group=group, consume_from=ConsumeFrom.FIRST_OFFSET, consume_message_batch_max_size=way.batch
     )
     consumer = PushConsumer(config, name_server)
     consumer.subscribe(TOPIC)

@@ -10,11 +10,11 @@ from pathlib import Path
 from measure import machine, show
 
 from cometmq.disk import RealDisk
-from cometmq.protocol.hosts import Host
+from cometmq.protocol.records.hosts import Host
 from cometmq.seams import RealClock
 from cometmq.store.config import StoreConfig
+from cometmq.store.log.new_message import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_message import NewMessage
 
 HOST = Host("127.0.0.1", 10911)
 PUTS = 100_000

@@ -8,7 +8,7 @@ from cometmq.protocol.frame import FrameDecoder, encode_frame, reply_head
 from cometmq.protocol.headers.base import Header, read_header, write_header
 from cometmq.protocol.headers.pull import PullReplyHeader
 from cometmq.protocol.headers.send import SendHeaderV2, SendReplyHeader
-from cometmq.protocol.message import StoredMessage, pack_record, unpack_record
+from cometmq.protocol.records.message import StoredMessage, pack_record, unpack_record
 
 HEADER = SendHeaderV2(
     producer_group="producer_group",

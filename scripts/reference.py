@@ -15,28 +15,28 @@ from unittest.mock import MagicMock
 from msgspec import NODEFAULT
 from msgspec.inspect import EnumType, IntType, Metadata, Type, UnionType, type_info
 
-from cometmq.admin import commands
+from cometmq.admin.command_line import commands
 from cometmq.broker import config as broker
 from cometmq.broker.handlers import acl, filtersrv
 from cometmq.broker.handlers.routes import build_routes as broker_routes
-from cometmq.broker.identity import identity_of
+from cometmq.broker.tables.identity import identity_of
 from cometmq.broker.update_rules import UPDATE_RULES as BROKER_RULES
-from cometmq.live_settings import UpdateRules
 from cometmq.namesrv import config as namesrv
 from cometmq.namesrv.handlers import build_routes as namesrv_routes
 from cometmq.protocol import deviations
 from cometmq.protocol.codes import VERSION_NAME, RequestCode
-from cometmq.protocol.java import java_text
+from cometmq.protocol.java.values import java_text
 from cometmq.remoting.config import ServerConfig
 from cometmq.remoting.dispatch import Route, Routes
-from cometmq.settings import NOT_OF_4_9, PROMISES, Settings
-from cometmq.store.config import StoreConfig
-from cometmq.unused_settings import (
+from cometmq.settings.live_settings import UpdateRules
+from cometmq.settings.settings import NOT_OF_4_9, PROMISES, Settings
+from cometmq.settings.unused_settings import (
     FixedBrokerConfig,
     FixedServerConfig,
     IgnoredBrokerConfig,
     IgnoredServerConfig,
 )
+from cometmq.store.config import StoreConfig
 
 DOCS = Path(__file__).parent.parent / "docs"
 _MADE = "<!-- Made by scripts/reference.py from the code; a change here is lost. -->"
@@ -238,10 +238,7 @@ def settings() -> str:
 
 
 def _section(
-    title: str,
-    shape: type[Settings],
-    rules: UpdateRules,
-    without: AbstractSet[str] = frozenset(),
+    title: str, shape: type[Settings], rules: UpdateRules, without: AbstractSet[str] = frozenset()
 ) -> Iterator[str]:
     yield from ("", f"## {title}", "", "| key | default | may be | update | what it does |")
     yield "|---|---|---|---|---|"
@@ -255,10 +252,7 @@ def _section(
 
 
 def _unused(
-    title: str,
-    shape: type[Settings],
-    rules: UpdateRules,
-    without: AbstractSet[str] = frozenset(),
+    title: str, shape: type[Settings], rules: UpdateRules, without: AbstractSet[str] = frozenset()
 ) -> Iterator[str]:
     """A table of its own, or more rows of the table before it."""
     if title:

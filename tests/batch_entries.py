@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cometmq.protocol.batch import pack_entries, unpack_columns
+from cometmq.protocol.records.batch import pack_entries, unpack_columns
 
 
 @dataclass(frozen=True, kw_only=True)

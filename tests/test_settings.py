@@ -6,9 +6,16 @@ import pytest
 from msgspec import Meta
 
 from cometmq.errors import BadSetting
-from cometmq.protocol.java import format_properties, parse_properties
-from cometmq.settings import Settings, as_properties, as_texts, build, parse_file, parse_pairs
-from cometmq.unused_settings import FixedBrokerConfig
+from cometmq.protocol.java.values import format_properties, parse_properties
+from cometmq.settings.settings import (
+    Settings,
+    as_properties,
+    as_texts,
+    build,
+    parse_file,
+    parse_pairs,
+)
+from cometmq.settings.unused_settings import FixedBrokerConfig
 
 UNUSED = frozenset(FixedBrokerConfig.__struct_encode_fields__)
 

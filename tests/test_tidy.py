@@ -13,10 +13,9 @@ LAYERS = [
     "errors",
     "protocol",
     "region descriptors",
-    "seams settings disk local_address collector printable",
-    "background unused_settings refusal_log",
-    "live_settings",
-    "start_settings",
+    "seams disk local_address collector printable",
+    "background refusal_log",
+    "settings",
     "store remoting",
     "namesrv broker client",
     "admin standalone blocking",
@@ -34,7 +33,7 @@ IMPURE = {"asyncio", "socket", "selectors", "threading", "time", "random", "os",
 IMPURE |= {"logging", "mmap", "pathlib", "subprocess"}
 # Nothing that a peer sends may ever reach one of these.
 DANGEROUS = {"subprocess", "pickle", "marshal", "shelve", "ctypes", "code", "pty"}
-ALLOWED = {"spark.doctor": {"subprocess"}}  # runs pip, when the user says --fix
+ALLOWED = {"spark.setup.doctor": {"subprocess"}}  # runs pip, when the user says --fix
 
 FILES = {
     ".".join(path.relative_to(SOURCE).with_suffix("").parts): path for path in SOURCE.rglob("*.py")

@@ -1,6 +1,6 @@
 """A Spark cluster on this machine, a master and two workers, that reads a topic and writes another.
 
-    python examples/spark/cluster.py 127.0.0.1:9876 orders large-orders
+    python examples/spark/read/cluster.py 127.0.0.1:9876 orders large-orders
 
 Topics must exist. Every message is read, turned to upper case and written once; what was copied is
 counted. `pip install 'cometmq[spark]'` brings all that is needed, a Java too.
@@ -17,7 +17,7 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession, functions
 
-from cometmq.spark.jvm import use_java
+from cometmq.spark.setup.jvm import use_java
 
 HOST = "127.0.0.1"
 

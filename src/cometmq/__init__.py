@@ -14,36 +14,36 @@ if TYPE_CHECKING:
     from cometmq.client.config import ProducerConfig as ProducerConfig
     from cometmq.client.config import PullConsumerConfig as PullConsumerConfig
     from cometmq.client.config import PushConsumerConfig as PushConsumerConfig
-    from cometmq.client.consumer.allocate import Allocation as Allocation
-    from cometmq.client.consumer.allocate import Averagely as Averagely
-    from cometmq.client.consumer.allocate import AveragelyByCircle as AveragelyByCircle
-    from cometmq.client.consumer.allocate import ByConfig as ByConfig
-    from cometmq.client.consumer.allocate import ByMachineRoom as ByMachineRoom
-    from cometmq.client.consumer.allocate import ConsistentHash as ConsistentHash
-    from cometmq.client.consumer.allocate import MachineRoomNearby as MachineRoomNearby
-    from cometmq.client.consumer.lite_pull import LitePullConsumer as LitePullConsumer
-    from cometmq.client.consumer.outcomes import Ack as Ack
-    from cometmq.client.consumer.outcomes import Commit as Commit
-    from cometmq.client.consumer.outcomes import Retry as Retry
-    from cometmq.client.consumer.outcomes import Rollback as Rollback
-    from cometmq.client.consumer.outcomes import Suspend as Suspend
-    from cometmq.client.consumer.pull import PullConsumer as PullConsumer
-    from cometmq.client.consumer.push import PushConsumer as PushConsumer
-    from cometmq.client.dedup import Dedup as Dedup
-    from cometmq.client.dedup_stores import MemoryStore as MemoryStore
-    from cometmq.client.dedup_stores import SqliteStore as SqliteStore
+    from cometmq.client.consumer.lite.lite_pull import LitePullConsumer as LitePullConsumer
+    from cometmq.client.consumer.lite.pull import PullConsumer as PullConsumer
+    from cometmq.client.consumer.push.push import PushConsumer as PushConsumer
+    from cometmq.client.consumer.shared.allocate import Allocation as Allocation
+    from cometmq.client.consumer.shared.allocate import Averagely as Averagely
+    from cometmq.client.consumer.shared.allocate import AveragelyByCircle as AveragelyByCircle
+    from cometmq.client.consumer.shared.allocate import ByConfig as ByConfig
+    from cometmq.client.consumer.shared.allocate import ByMachineRoom as ByMachineRoom
+    from cometmq.client.consumer.shared.allocate import ConsistentHash as ConsistentHash
+    from cometmq.client.consumer.shared.allocate import MachineRoomNearby as MachineRoomNearby
+    from cometmq.client.consumer.shared.outcomes import Ack as Ack
+    from cometmq.client.consumer.shared.outcomes import Commit as Commit
+    from cometmq.client.consumer.shared.outcomes import Retry as Retry
+    from cometmq.client.consumer.shared.outcomes import Rollback as Rollback
+    from cometmq.client.consumer.shared.outcomes import Suspend as Suspend
+    from cometmq.client.dedup.dedup import Dedup as Dedup
+    from cometmq.client.dedup.stores import MemoryStore as MemoryStore
+    from cometmq.client.dedup.stores import SqliteStore as SqliteStore
     from cometmq.client.message import Message as Message
     from cometmq.client.message import PullResult as PullResult
     from cometmq.client.message import PullStatus as PullStatus
     from cometmq.client.message import SendResult as SendResult
     from cometmq.client.message import SendStatus as SendStatus
-    from cometmq.client.producer import Producer as Producer
     from cometmq.client.received import ReceivedMessage as ReceivedMessage
-    from cometmq.client.session import Session as Session
+    from cometmq.client.send.producer import Producer as Producer
+    from cometmq.client.send.transaction import TransactionProducer as TransactionProducer
+    from cometmq.client.send.transaction import TransactionResult as TransactionResult
+    from cometmq.client.send.transaction import TransactionState as TransactionState
+    from cometmq.client.session.session import Session as Session
     from cometmq.client.trace import Tracer as Tracer
-    from cometmq.client.transaction import TransactionProducer as TransactionProducer
-    from cometmq.client.transaction import TransactionResult as TransactionResult
-    from cometmq.client.transaction import TransactionState as TransactionState
     from cometmq.protocol.bodies.heartbeat import ConsumeFrom as ConsumeFrom
     from cometmq.protocol.bodies.heartbeat import MessageModel as MessageModel
     from cometmq.protocol.bodies.queues import MessageQueue as MessageQueue
@@ -51,45 +51,45 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOME_OF = {
-    "Ack": "client.consumer.outcomes",
-    "Allocation": "client.consumer.allocate",
-    "Averagely": "client.consumer.allocate",
-    "AveragelyByCircle": "client.consumer.allocate",
-    "ByConfig": "client.consumer.allocate",
-    "ByMachineRoom": "client.consumer.allocate",
+    "Ack": "client.consumer.shared.outcomes",
+    "Allocation": "client.consumer.shared.allocate",
+    "Averagely": "client.consumer.shared.allocate",
+    "AveragelyByCircle": "client.consumer.shared.allocate",
+    "ByConfig": "client.consumer.shared.allocate",
+    "ByMachineRoom": "client.consumer.shared.allocate",
     "ClientConfig": "client.config",
-    "Commit": "client.consumer.outcomes",
-    "ConsistentHash": "client.consumer.allocate",
+    "Commit": "client.consumer.shared.outcomes",
+    "ConsistentHash": "client.consumer.shared.allocate",
     "ConsumeFrom": "protocol.bodies.heartbeat",
     "ConsumerConfig": "client.config",
-    "Dedup": "client.dedup",
-    "LitePullConsumer": "client.consumer.lite_pull",
+    "Dedup": "client.dedup.dedup",
+    "LitePullConsumer": "client.consumer.lite.lite_pull",
     "LitePullConsumerConfig": "client.config",
-    "MachineRoomNearby": "client.consumer.allocate",
-    "MemoryStore": "client.dedup_stores",
+    "MachineRoomNearby": "client.consumer.shared.allocate",
+    "MemoryStore": "client.dedup.stores",
     "Message": "client.message",
     "MessageModel": "protocol.bodies.heartbeat",
     "MessageQueue": "protocol.bodies.queues",
-    "Producer": "client.producer",
+    "Producer": "client.send.producer",
     "ProducerConfig": "client.config",
-    "PullConsumer": "client.consumer.pull",
+    "PullConsumer": "client.consumer.lite.pull",
     "PullConsumerConfig": "client.config",
     "PullResult": "client.message",
     "PullStatus": "client.message",
-    "PushConsumer": "client.consumer.push",
+    "PushConsumer": "client.consumer.push.push",
     "PushConsumerConfig": "client.config",
     "ReceivedMessage": "client.received",
-    "Retry": "client.consumer.outcomes",
-    "Rollback": "client.consumer.outcomes",
+    "Retry": "client.consumer.shared.outcomes",
+    "Rollback": "client.consumer.shared.outcomes",
     "SendResult": "client.message",
     "SendStatus": "client.message",
-    "Session": "client.session",
-    "SqliteStore": "client.dedup_stores",
-    "Suspend": "client.consumer.outcomes",
+    "Session": "client.session.session",
+    "SqliteStore": "client.dedup.stores",
+    "Suspend": "client.consumer.shared.outcomes",
     "Tracer": "client.trace",
-    "TransactionProducer": "client.transaction",
-    "TransactionResult": "client.transaction",
-    "TransactionState": "client.transaction",
+    "TransactionProducer": "client.send.transaction",
+    "TransactionResult": "client.send.transaction",
+    "TransactionState": "client.send.transaction",
 }
 __all__ = ["__version__", "errors", *_HOME_OF]
 

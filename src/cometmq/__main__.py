@@ -12,7 +12,7 @@ def main() -> None:
     """By the first word."""
     if sys.argv[1:2] == ["admin"]:
         collector.rest()
-        from cometmq.admin.main import main as admin
+        from cometmq.admin.command_line.main import main as admin
 
         sys.exit(admin(sys.argv[2:], "cometmq admin"))
     from cometmq.cli import main as others

@@ -33,9 +33,11 @@ class Background:
         return task
 
     def every(
-        self, interval_ms: Callable[[], int], work: Callable[[], Coroutine[Any, Any, None]],
+        self,
+        interval_ms: Callable[[], int],
+        work: Callable[[], Coroutine[Any, Any, None]],
         what: str,
-    ) -> asyncio.Task[None]:  # fmt: skip
+    ) -> asyncio.Task[None]:
         """Run it again and again, each time so long after the last; a failure ends one run only."""
         return self.start(self._repeated(interval_ms, work, what), what)
 
@@ -47,9 +49,11 @@ class Background:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _repeated(
-        self, interval_ms: Callable[[], int], work: Callable[[], Coroutine[Any, Any, None]],
+        self,
+        interval_ms: Callable[[], int],
+        work: Callable[[], Coroutine[Any, Any, None]],
         what: str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         while True:
             await self._clock.sleep_ms(interval_ms())
             await self._guarded(work(), what)

@@ -44,7 +44,7 @@ def _begin_to_serve() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-class Kind(Enum):
+class ServerKind(Enum):
     """What can be stopped."""
 
     NAMESRV = "namesrv"
@@ -99,8 +99,8 @@ def namesrv(
     _begin_to_serve()
     from cometmq.logs import start_logging
     from cometmq.namesrv.startup import namesrv_settings
-    from cometmq.settings import as_properties, parse_pairs
-    from cometmq.start_settings import Given
+    from cometmq.settings.settings import as_properties, parse_pairs
+    from cometmq.settings.start_settings import Given
 
     start_logging(log_level, file=log_file, as_json=log_json)
     given = Given(parse_pairs(settings or []), config, _parsed(config))
@@ -142,8 +142,8 @@ def broker(
     from cometmq.broker.config import IMPORTANT
     from cometmq.broker.startup import broker_settings
     from cometmq.logs import start_logging
-    from cometmq.settings import as_properties, parse_pairs
-    from cometmq.start_settings import Given
+    from cometmq.settings.settings import as_properties, parse_pairs
+    from cometmq.settings.start_settings import Given
 
     start_logging(log_level, file=log_file, as_json=log_json)
     command_line = {} if namesrv_addr is None else {"namesrvAddr": namesrv_addr}
@@ -158,7 +158,7 @@ def broker(
 
     from cometmq.broker.broker import Broker
     from cometmq.process import run_until_stopped
-    from cometmq.store.bulk_hash import prepare
+    from cometmq.store.index.bulk_hash import prepare
 
     prepare()
     servers = chosen.config.namesrv_addr
@@ -200,7 +200,7 @@ def standalone(
     from cometmq.logs import start_logging
     from cometmq.process import run_until_stopped
     from cometmq.self_check import checked
-    from cometmq.settings import parse_pairs
+    from cometmq.settings.settings import parse_pairs
     from cometmq.standalone import DEFAULT_BROKER_PORT, Standalone, greeting
 
     start_logging(log_level, file=log_file, as_json=log_json)
@@ -240,9 +240,7 @@ def demo(
 
 
 @app.command(context_settings=_HELP)
-def shutdown(
-    kind: Annotated[Kind, typer.Argument(help="What to stop.")],
-) -> None:
+def shutdown(kind: Annotated[ServerKind, typer.Argument(help="What to stop.")]) -> None:
     """Stop what was started on this machine by this user."""
     from cometmq.process import STOP_MS_MAX
     from cometmq.running import running
@@ -263,14 +261,14 @@ def admin(
     words: Annotated[list[str] | None, typer.Argument(metavar="COMMAND [OPTIONS]...")] = None,
 ) -> None:
     """Look at a cluster, and change it: `cometmq admin help` lists what can be done."""
-    from cometmq.admin.main import main as run_admin
+    from cometmq.admin.command_line.main import main as run_admin
 
     raise typer.Exit(run_admin(words or [], "cometmq admin"))
 
 
 def _parsed(path: Path | None) -> dict[str, str]:
     """What a settings file says."""
-    from cometmq.settings import parse_file
+    from cometmq.settings.settings import parse_file
 
     if path is None:
         return {}

@@ -23,9 +23,14 @@ _THREADS_MAX = 4  # flushes of log, queues and index, and the making of a file, 
 _NAMELESS: int = getattr(os, "O_TMPFILE", 0)
 # What is said where they are not known, by a file system or a sandbox, or cannot get a name.
 _KNOWS_NO_NAMELESS = (
-    errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EXDEV, errno.EPERM,
+    errno.EOPNOTSUPP,
+    errno.EISDIR,
+    errno.EINVAL,
+    errno.ENOENT,
+    errno.EXDEV,
+    errno.EPERM,
     errno.ENOSYS,
-)  # fmt: skip
+)
 
 
 class RealLock:

@@ -20,9 +20,7 @@ T = TypeVar("T")
 
 
 def run_until_stopped(
-    kind: str,
-    make: Callable[[], AbstractAsyncContextManager[T]],
-    started: Callable[[T], None],
+    kind: str, make: Callable[[], AbstractAsyncContextManager[T]], started: Callable[[T], None]
 ) -> None:
     """Enter the server that `make` builds, tell `started`, and leave it when a signal comes."""
     limit = descriptors.raise_limit()

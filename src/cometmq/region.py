@@ -92,8 +92,9 @@ class RealRegion:
             self.cool()
             log.warning(
                 "%s is not locked in memory (%s): allow it with `ulimit -l`, or do without",
-                self.path, error,
-            )  # fmt: skip
+                self.path,
+                error,
+            )
 
     def cool(self) -> None:
         """Unlock what is locked."""

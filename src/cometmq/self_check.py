@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from cometmq.client.config import ClientConfig
-from cometmq.client.consumer.pull import PullConsumer
+from cometmq.client.consumer.lite.pull import PullConsumer
 from cometmq.client.message import Message
-from cometmq.client.producer import Producer
-from cometmq.client.session import Session
+from cometmq.client.send.producer import Producer
+from cometmq.client.session.session import Session
 from cometmq.errors import PeerError, Refused, WorldError
 from cometmq.standalone import Standalone
 

@@ -13,7 +13,7 @@ from cometmq.namesrv.server import NameServer
 from cometmq.namesrv.startup import namesrv_settings
 from cometmq.protocol.bodies.tables import TopicConfig
 from cometmq.seams import Clock, Disk, Net
-from cometmq.start_settings import Given
+from cometmq.settings.start_settings import Given
 
 LOOPBACK = "127.0.0.1"
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - to be told from one address

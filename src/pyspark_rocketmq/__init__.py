@@ -1,5 +1,5 @@
 """Spark looks for modules of this name: `spark.read.format("rocketmq")` works without more."""
 
-from cometmq.spark.source import RocketMQSource as DefaultSource
+from cometmq.spark.read.source import RocketMQSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -5,7 +5,7 @@ from cometmq.errors import Unreachable
 from cometmq.protocol.bodies.route import BrokerData, ClusterInfo, TopicList, TopicRoute
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import dumps
+from cometmq.protocol.java.fastjson import dumps
 
 NAMESRV = "127.0.0.1:9876"
 BROKERS = {"a": "127.0.0.1:10911", "b": "127.0.0.1:20911"}

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from cometmq.admin import arguments as of
+from cometmq.admin.command_line import arguments as of
 
 WHEN = int(datetime(2026, 1, 31, 23, 59, 58).astimezone().timestamp() * 1000)
 

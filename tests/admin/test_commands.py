@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from cometmq.admin import arguments as of
-from cometmq.admin.commands import ALL
-from cometmq.admin.running import function_of
+from cometmq.admin.command_line import arguments as of
+from cometmq.admin.command_line.commands import ALL
+from cometmq.admin.command_line.running import function_of
 from peers.admin import AdminShell
 from peers.apache import mqadmin
 

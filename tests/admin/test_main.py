@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from cometmq.admin.members import version_name
+from cometmq.admin.groups.members import version_name
 from peers.comet import CometBroker, CometNamesrv
 
 MODULES = """
 import sys
-from cometmq.admin.main import main
+from cometmq.admin.command_line.main import main
 code = main(sys.argv[1:], "mqadmin")
 print(*sorted(sys.modules), file=sys.stderr)
 sys.exit(code)
@@ -42,14 +42,28 @@ def test_one_command_imports_little(address):
     loaded = set(done.stderr.split())
     assert "cometmq.admin.topic" in loaded
     slow = {"typer", "rich", "yaml", "csv", "difflib", "argcomplete", "numpy", "importlib.metadata"}
-    slow |= {"cometmq.cli", "cometmq.client.session", "cometmq.client.config", "cometmq.broker"}
+    slow |= {
+        "cometmq.cli",
+        "cometmq.client.session.session",
+        "cometmq.client.config",
+        "cometmq.broker",
+    }
     assert not loaded & slow
     others = {name for name in loaded if name.startswith("cometmq.admin.")}
-    assert not others & {"cometmq.admin.message", "cometmq.admin.acl", "cometmq.admin.export"}
+    assert not others & {
+        "cometmq.admin.messages.message",
+        "cometmq.admin.acl",
+        "cometmq.admin.export",
+    }
 
 
-@pytest.mark.parametrize("program", [("-m", "cometmq", "admin"), ("-c", "import cometmq.admin.main"
-                                     " as tool; tool.mqadmin()")])  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    [
+        ("-m", "cometmq", "admin"),
+        ("-c", "import cometmq.admin.command_line.main as tool; tool.mqadmin()"),
+    ],
+)
 def test_exit_codes(address, program):
     done = run(*program, "topicList", "-n", address, "-o", "json")
     assert done.returncode == 0 and "TBW102" in json.loads(done.stdout)

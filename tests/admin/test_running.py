@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from cometmq.admin.command import Command
+from cometmq.admin.command_line.command import AdminCommand
+from cometmq.admin.command_line.running import _show_each, config_of
 from cometmq.admin.rows import Row
-from cometmq.admin.running import _show_each, config_of
 from cometmq.errors import BadSetting
 
 
@@ -81,5 +81,5 @@ def test_lists_are_documents():
 
 
 def test_a_command_of_ours_is_named_by_its_plain_form():
-    assert Command("doctor", "doctor", "", "").is_ours
-    assert not Command("topicList", "topic list", "", "").is_ours
+    assert AdminCommand("doctor", "doctor", "", "").is_ours
+    assert not AdminCommand("topicList", "topic list", "", "").is_ours

@@ -109,10 +109,7 @@ def test_mapped_addresses():
 
 def test_dry_changes_are_not_sent():
     async def story():
-        async with (
-            server() as (address, asked),
-            AdminSession(AdminConfig(dry_run=True)) as admin,
-        ):
+        async with server() as (address, asked), AdminSession(AdminConfig(dry_run=True)) as admin:
             change = await admin.change("try", address, RequestCode.CLEAN_UNUSED_TOPIC)
             return change, asked
 

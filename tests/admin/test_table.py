@@ -7,9 +7,9 @@ import json
 import pytest
 import yaml
 
+from cometmq.admin.command_line.table import FORMS, heading, json_line, render
+from cometmq.admin.command_line.usage import FORMS as OFFERED
 from cometmq.admin.rows import Change, Row, Time, failed, is_failure, time_or_none
-from cometmq.admin.table import FORMS, heading, json_line, render
-from cometmq.admin.usage import FORMS as OFFERED
 from cometmq.errors import BadSetting, Unreachable
 
 

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from admin.fake_cluster import BROKERS, NAMESRV, FakeCluster
-from cometmq.admin import cluster, doctor, kv, members, progress
+from cometmq.admin import cluster, doctor, kv
+from cometmq.admin.groups import members, progress
 from cometmq.admin.rows import is_failure
 from cometmq.admin.session import AdminConfig, AdminSession
 from cometmq.errors import BadSetting, Malformed, Refused

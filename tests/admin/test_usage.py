@@ -2,7 +2,7 @@
 
 import pytest
 
-from cometmq.admin import usage
+from cometmq.admin.command_line import usage
 from cometmq.errors import BadSetting
 
 

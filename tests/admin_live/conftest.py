@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cometmq.admin.main import main
+from cometmq.admin.command_line.main import main
 from peers.apache import ApacheBroker, ApacheNamesrv
 from peers.clusters import QUICK, Broker
 from peers.comet import CometBroker, CometNamesrv

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cometmq.admin.commands import ALL
+from cometmq.admin.command_line.commands import ALL
 from peers.raw import RawClient
 
 CLUSTER = "DefaultCluster"

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from cometmq.admin.commands import ALL
+from cometmq.admin.command_line.commands import ALL
 from cometmq.protocol.names import HALF_TOPIC
 from peers import ports
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cometmq.protocol.fastjson import standard_json
+from cometmq.protocol.java.fastjson import standard_json
 from peers.admin import AdminShell
 from peers.raw import RawClient
 

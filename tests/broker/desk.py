@@ -9,42 +9,42 @@ from typing import NamedTuple
 
 from cometmq.background import Background
 from cometmq.broker.arrivals import Arrivals
-from cometmq.broker.clients import Clients
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.delay_levels import DelayLevels
-from cometmq.broker.filters import Filters
-from cometmq.broker.groups import GroupTable
+from cometmq.broker.delivery.delay_levels import DelayLevels
+from cometmq.broker.filtering.filters import Filters
 from cometmq.broker.handlers import admin_routes
 from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.handlers.client import ClientRoom
-from cometmq.broker.identity import identity_of
 from cometmq.broker.intake import Intake
 from cometmq.broker.notices import Notices
-from cometmq.broker.offsets import OffsetTable
 from cometmq.broker.page_cache import PageCache
-from cometmq.broker.stats import BrokerStats
-from cometmq.broker.store_facts import StoreFacts
-from cometmq.broker.topics import TopicTable
+from cometmq.broker.statistics.stats import Statistics
+from cometmq.broker.statistics.store_facts import StoreFacts
+from cometmq.broker.tables.clients import Clients
+from cometmq.broker.tables.groups import GroupTable
+from cometmq.broker.tables.identity import identity_of
+from cometmq.broker.tables.offsets import ConsumerOffsets
+from cometmq.broker.tables.topics import TopicTable
 from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.disk import RealDisk
-from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData
 from cometmq.protocol.bodies.tables import DelayOffsetTable, TopicConfig
 from cometmq.protocol.codes import VERSION, RequestCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.filter.tags import subscription_of
 from cometmq.protocol.headers.base import NoHeader, write_fields, write_header
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.java.fastjson import dumps
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.properties import encode_properties
 from cometmq.remoting.dispatch import Call, Dispatcher, Reply, Route
 from cometmq.remoting.lanes import Lanes
+from cometmq.settings.live_settings import LiveSettings
+from cometmq.settings.unused_settings import FixedBrokerConfig, IgnoredBrokerConfig
 from cometmq.store.config import StoreConfig
 from cometmq.store.files import StoreFiles
+from cometmq.store.log.new_message import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_message import NewMessage
 from cometmq.testing.clock import ManualClock
-from cometmq.unused_settings import FixedBrokerConfig, IgnoredBrokerConfig
 
 PORT = 10911
 SIZES = {
@@ -102,13 +102,13 @@ class Desk:
         self.background = Background(clock)
         self.topics = TopicTable(disk, folder / "config/topics.json", clock, settings)
         self.groups = GroupTable(disk, folder / "config/subscriptionGroup.json", clock, settings)
-        self.offsets = OffsetTable(disk, folder / "config/consumerOffset.json")
+        self.offsets = ConsumerOffsets(disk, folder / "config/consumerOffset.json")
         for table in (self.topics, self.groups, self.offsets):
             table.load()
         settings.on_change(self.topics.follow_settings)
         self.registration = SimpleNamespace(settled=partial(asyncio.sleep, 0))
         self.clients = Clients()
-        self.stats = BrokerStats(clock, self.identity.cluster)
+        self.stats = Statistics(clock, self.identity.cluster)
         self.intake = Intake(store, levels, clock, self.identity, self.stats)
         self.filters = Filters(self.clients, settings)
         self.notices = Notices(self.clients, self.groups, settings, self.background)

@@ -6,15 +6,15 @@ from broker.desk import at_desk
 from cometmq.errors import TimedOut, Unreachable
 from cometmq.protocol.bodies import consumer as bodies
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.protocol.bodies.tables import KvTable
+from cometmq.protocol.bodies.tables import KeyValues
 from cometmq.protocol.codes import VERSION, RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.headers import consumer as headers
 from cometmq.protocol.headers.client import ConsumerGroupHeader, ProducerGroupHeader
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import unpack_record
-from cometmq.protocol.message_id import OffsetId
+from cometmq.protocol.java.fastjson import dumps, loads
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import unpack_record
+from cometmq.protocol.records.message_id import OffsetId
 
 HOST = Host("127.0.0.1", 10911)
 
@@ -53,7 +53,7 @@ def test_members_that_subscribe_differently_are_shown(tmp_path):
         found = loads(reply.body, bodies.ConsumerConnection)
         assert found.differing_subscriptions == {"T": {"c1": "a", "c2": "b"}}
         reply = await desk.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
-        assert loads(reply.body, KvTable).table["groupsSubscribingDifferently"] == "G"
+        assert loads(reply.body, KeyValues).table["groupsSubscribingDifferently"] == "G"
 
     at_desk(tmp_path, story)
 

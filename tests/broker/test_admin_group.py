@@ -7,8 +7,8 @@ import pytest
 from broker.desk import at_desk
 from cometmq.protocol.bodies.tables import GroupConfig, GroupConfigTable
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.headers.group import DeleteGroupHeader
+from cometmq.protocol.java.fastjson import dumps, loads
 
 UPDATE = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 

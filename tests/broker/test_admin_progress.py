@@ -9,8 +9,8 @@ from cometmq.protocol.bodies.consumer import CorrectionOffsets, ResetOffsets, Re
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.bodies.tables import ConsumerOffsetTable, DelayOffsetTable, GroupConfig
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers import consumer as headers
+from cometmq.protocol.java.fastjson import loads
 from remoting.rig import until
 
 NO_CORRECTION = 2**63 - 1

@@ -10,8 +10,8 @@ from cometmq.protocol.bodies.route import GroupList, TopicList
 from cometmq.protocol.bodies.stats import TopicStats
 from cometmq.protocol.bodies.tables import ConsumerOffsetTable, TopicConfigTable
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers.topic import CreateTopicHeader, TopicHeader
+from cometmq.protocol.java.fastjson import loads
 
 GOOD = {
     "topic": "T", "default_topic": "TBW102", "read_queue_nums": 4, "write_queue_nums": 8,

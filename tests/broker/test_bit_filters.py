@@ -8,17 +8,17 @@ from random import Random
 import pytest
 
 from broker.whole import FOLDER, SUSPEND, at_broker, bodies, open_whole, place
-from cometmq.broker.shown_units import shown
+from cometmq.broker.statistics.shown_units import shown
 from cometmq.protocol.bodies.filters import FilterTable
 from cometmq.protocol.bodies.stats import QueueUnits
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers.query import QueryConsumeQueueHeader
-from cometmq.protocol.java import hash_code
-from cometmq.store.extended_queue import ExtendedCode
-from cometmq.store.found import Unit
-from cometmq.store.queue_extension import QueueExtension, is_address
-from cometmq.store.reader import Reader
+from cometmq.protocol.java.fastjson import loads
+from cometmq.protocol.java.values import hash_code
+from cometmq.store.queue.extended_queue import ExtendedCode
+from cometmq.store.queue.queue_extension import QueueExtension, is_address
+from cometmq.store.queue.reader import Reader
+from cometmq.store.queue.results import Unit
 from cometmq.testing.shadow_disk import ShadowDisk
 
 EXTENDED = {"enable_consume_queue_ext": True, "mapped_file_size_consume_queue_ext": 1024}

@@ -6,15 +6,15 @@ import pytest
 
 from broker.desk import FakeLink
 from broker.whole import at_broker, consumer_beat, open_whole
-from cometmq.broker.clients import SILENCE_MS_MAX
+from cometmq.broker.tables.clients import SILENCE_MS_MAX
 from cometmq.protocol.bodies.heartbeat import CheckClient, ConsumerIds, Heartbeat, ProducerData
 from cometmq.protocol.bodies.tables import GroupConfig
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.filter.tags import subscription_of
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.headers.client import ConsumerGroupHeader, UnregisterClientHeader
+from cometmq.protocol.java.fastjson import dumps, loads
 from remoting.rig import raw_peer, until
 
 

@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from broker.desk import FakeLink
 from broker.whole import consumer_beat
-from cometmq.broker.clients import SILENCE_MS_MAX, Client, Clients
+from cometmq.broker.tables.clients import SILENCE_MS_MAX, Client, Clients
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom, Heartbeat, MessageModel, ProducerData
 
 LINKS = [FakeLink(port) for port in range(1, 4)]
@@ -153,10 +153,7 @@ def test_where_members_differ():
     assert group.differences == {}
     sql = ("T", "a > 1", "SQL92")
     clients.heard(consumer_beat("G", sql, ("U", "*"), ("V", "*")), client(LINKS[1], "c2"))
-    assert group.differences == {
-        "T": {"c1": "a", "c2": "SQL92: a > 1"},
-        "V": {"c1": "", "c2": "*"},
-    }
+    assert group.differences == {"T": {"c1": "a", "c2": "SQL92: a > 1"}, "V": {"c1": "", "c2": "*"}}
 
 
 def test_a_client_is_found_by_its_id():

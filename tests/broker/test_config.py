@@ -5,13 +5,13 @@ from collections import Counter
 import pytest
 
 from cometmq.broker.config import IMPORTANT, BrokerConfig
-from cometmq.broker.identity import identity_of
+from cometmq.broker.tables.identity import identity_of
 from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.errors import BadSetting
-from cometmq.protocol.hosts import Host
+from cometmq.protocol.records.hosts import Host
+from cometmq.settings.unused_settings import FixedBrokerConfig, IgnoredBrokerConfig
 from cometmq.store.config import StoreConfig
 from cometmq.store.files import StoreFiles
-from cometmq.unused_settings import FixedBrokerConfig, IgnoredBrokerConfig
 
 SHAPES = (BrokerConfig, StoreConfig, IgnoredBrokerConfig, FixedBrokerConfig)
 

@@ -5,7 +5,7 @@ import asyncio
 from cometmq.broker.confirmations import Confirmations
 from cometmq.errors import StoreFailed
 from cometmq.protocol.codes import ResponseCode
-from cometmq.store.found import Stored
+from cometmq.store.queue.results import Stored
 from cometmq.testing.clock import ManualClock
 
 SUCCESS, TOO_LATE = ResponseCode.SUCCESS, ResponseCode.FLUSH_DISK_TIMEOUT

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from broker.whole import consumer_beat
-from cometmq.broker.clients import Client, Clients
-from cometmq.broker.consumer_filters import TRIED_MAX, ConsumerFilters
+from cometmq.broker.filtering.consumer_filters import TRIED_MAX, ConsumerFilters
+from cometmq.broker.tables.clients import Client, Clients
 from cometmq.protocol.filter.bloom import BloomFilter
 from cometmq.protocol.filter.tags import subscription_of
-from cometmq.protocol.properties import encode_properties
-from cometmq.store.extended_queue import ExtendedCode
+from cometmq.protocol.records.properties import encode_properties
+from cometmq.store.queue.extended_queue import ExtendedCode
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
 

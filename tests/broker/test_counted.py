@@ -6,11 +6,11 @@ import pytest
 from broker.whole import at_broker
 from cometmq.protocol.bodies.stats import BrokerStats
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers.query import ViewStatsHeader
 from cometmq.protocol.headers.send import SendBackHeader
 from cometmq.protocol.headers.transaction import EndTransactionHeader
-from cometmq.protocol.message_id import OffsetId
+from cometmq.protocol.java.fastjson import loads
+from cometmq.protocol.records.message_id import OffsetId
 
 SCHEDULE, HALF = "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC"
 DELIVERED = "SCHEDULE_TOPIC_XXXX@SCHEDULE_CONSUMER"

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cometmq.broker.delay_levels import DelayLevels
+from cometmq.broker.delivery.delay_levels import DelayLevels
 from cometmq.errors import BadHeader, BadSetting
 from cometmq.protocol.names import SCHEDULE_TOPIC
-from cometmq.protocol.properties import decode_properties, encode_properties
-from cometmq.store.new_message import NewMessage
+from cometmq.protocol.records.properties import decode_properties, encode_properties
+from cometmq.store.log.new_message import NewMessage
 
 DEFAULT = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 PREPARED, COMMITTED, ROLLED_BACK = 4, 8, 12

@@ -13,9 +13,9 @@ from broker.walk import MAKES, Case, good_requests, spoiled, spoiled_bodies
 from broker.whole import open_whole, pull_header
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.message import unpack_records
-from cometmq.protocol.message_id import OffsetId
 from cometmq.protocol.names import CHECKED_TOO_OFTEN_TOPIC
+from cometmq.protocol.records.message import unpack_records
+from cometmq.protocol.records.message_id import OffsetId
 from cometmq.remoting.dispatch import FAILED
 
 ANSWERED_S_MAX = 60  # a guard: on a clock that stands still, what waits for time never comes

@@ -7,17 +7,17 @@ import pytest
 
 from broker.desk import FakeLink
 from broker.whole import BROADCASTING, WITH_SUBSCRIPTION, consumer_beat, pull_header
-from cometmq.broker.clients import Client, Clients
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.filters import EVERYTHING, Filters
+from cometmq.broker.filtering.filters import EVERYTHING, Filters
+from cometmq.broker.tables.clients import Client, Clients
 from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.errors import Refused
-from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.heartbeat import Subscription
 from cometmq.protocol.bodies.tables import GroupConfig
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.filter.tags import subscription_of
-from cometmq.protocol.java import hash_code
+from cometmq.protocol.java.values import hash_code
+from cometmq.settings.live_settings import LiveSettings
 from cometmq.testing.shadow_disk import ShadowDisk
 
 GROUP = GroupConfig(group_name="G")
@@ -121,8 +121,8 @@ def test_filter_classes_are_declined():
 
 
 def test_what_is_kept_of_expressions_is_bounded(monkeypatch):
-    monkeypatch.setattr("cometmq.broker.filters._KEPT_MAX", 5)
-    monkeypatch.setattr("cometmq.broker.expressions._COUNT_MAX", 5)
+    monkeypatch.setattr("cometmq.broker.filtering.filters._KEPT_MAX", 5)
+    monkeypatch.setattr("cometmq.broker.filtering.expressions._COUNT_MAX", 5)
     bench = Bench(enable_property_filter=True)
     for number in range(50):
         bench.filters.of(subscription_of("T", f"a = {number}", "SQL92"))

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.groups import GroupTable
+from cometmq.broker.tables.groups import GroupTable
 from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.errors import BadName
-from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.tables import GroupConfig
+from cometmq.settings.live_settings import LiveSettings
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
 

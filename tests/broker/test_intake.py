@@ -8,9 +8,9 @@ from broker.whole import at_broker
 from cometmq.broker.config import BrokerRole
 from cometmq.errors import Refused
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.records.properties import encode_properties
 from cometmq.store.config import FlushDiskType
-from cometmq.store.new_message import NewMessage
+from cometmq.store.log.new_message import NewMessage
 
 SYNC = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
 MESSAGE = NewMessage(topic="T", queue_id=0, body=b"hello")

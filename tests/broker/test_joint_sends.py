@@ -12,7 +12,7 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.frame import FrameDecoder, encode_frame
 from cometmq.protocol.headers.base import write_header
-from cometmq.protocol.message import LOCAL_HOST
+from cometmq.protocol.records.message import LOCAL_HOST
 from cometmq.remoting.channel import Channel
 from cometmq.remoting.dispatch import Dispatcher
 from cometmq.testing.clock import ManualClock

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from broker.whole import FOLDER, at_broker
-from cometmq.broker.kept_table import KeptTable
+from cometmq.broker.tables.table_file import KeptTable
 from cometmq.errors import BadState
-from cometmq.protocol.bodies.tables import GroupConfig, KvTable
+from cometmq.protocol.bodies.tables import GroupConfig, KeyValues
 from cometmq.testing.shadow_disk import ShadowDisk
 
 PATH = Path("/store/config/table.json")
@@ -20,7 +20,7 @@ class Table:
 
     def __init__(self, disk):
         self.number = 0
-        self.file = KeptTable(disk, PATH, lambda: KvTable(table={"n": str(self.number)}))
+        self.file = KeptTable(disk, PATH, lambda: KeyValues(table={"n": str(self.number)}))
 
     def set(self, number):
         self.number = number
@@ -28,7 +28,7 @@ class Table:
 
 
 def kept(disk):
-    found = KeptTable(disk, PATH, KvTable).read(KvTable)
+    found = KeptTable(disk, PATH, KeyValues).read(KeyValues)
     return None if found is None else int(found.table["n"])
 
 

@@ -7,7 +7,7 @@ import pytest
 from broker.whole import at_broker
 from cometmq.protocol.bodies.queues import LockedQueues, LockQueues, MessageQueue
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import dumps, loads
+from cometmq.protocol.java.fastjson import dumps, loads
 
 PATH = "/store/config/queueLocks.json"
 FIRST, SECOND = (MessageQueue("T", "broker-a", queue_id) for queue_id in range(2))

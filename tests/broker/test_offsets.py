@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cometmq.broker.offsets import OffsetTable
+from cometmq.broker.tables.offsets import ConsumerOffsets
 from cometmq.protocol.limits import DIALECT_SIZE_MAX
 from cometmq.testing.shadow_disk import ShadowDisk
 
@@ -20,7 +20,7 @@ class OffsetsBesideAModel(RuleBasedStateMachine):
 
     @initialize()
     def begin(self):
-        self.table, self.model = OffsetTable(ShadowDisk(), PATH), {}
+        self.table, self.model = ConsumerOffsets(ShadowDisk(), PATH), {}
 
     @rule(group=NAMES, topic=NAMES, queue_id=st.integers(0, 3), offset=st.integers(0, 2**63 - 1))
     def commit(self, group, topic, queue_id, offset):
@@ -67,13 +67,13 @@ TestOffsetsBesideAModel = OffsetsBesideAModel.TestCase
 def test_the_file_is_the_original_s():
     async def story():
         disk = ShadowDisk()
-        table = OffsetTable(disk, PATH)
+        table = ConsumerOffsets(disk, PATH)
         table.commit("G", "T", 10, 8)
         table.commit("G", "T", 3, 7)
         await table.file.save()
         text = disk.read(PATH).decode()
         assert text == '{\n\t"offsetTable":{\n\t\t"T@G":{3:7,10:8\n\t\t}\n\t}\n}'
-        again = OffsetTable(disk, PATH)
+        again = ConsumerOffsets(disk, PATH)
         again.load()
         assert again.of("G", "T") == {3: 7, 10: 8}
 
@@ -83,7 +83,7 @@ def test_the_file_is_the_original_s():
 def test_a_file_with_quoted_numbers_is_read_too():
     disk = ShadowDisk()
     disk.overwrite(PATH, json.dumps({"offsetTable": {"T@G": {"3": 7}}}).encode())
-    table = OffsetTable(disk, PATH)
+    table = ConsumerOffsets(disk, PATH)
     table.load()
     assert table.get("G", "T", 3) == 7
     assert table.get("G", "T", 4) is None
@@ -91,7 +91,7 @@ def test_a_file_with_quoted_numbers_is_read_too():
 
 
 def test_a_clone_goes_its_own_way():
-    table = OffsetTable(ShadowDisk(), PATH)
+    table = ConsumerOffsets(ShadowDisk(), PATH)
     table.commit("G", "T", 0, 1)
     table.clone("G", "H", "T")
     table.commit("H", "T", 0, 9)
@@ -99,7 +99,7 @@ def test_a_clone_goes_its_own_way():
 
 
 def test_what_is_given_out_is_a_copy():
-    table = OffsetTable(ShadowDisk(), PATH)
+    table = ConsumerOffsets(ShadowDisk(), PATH)
     table.commit("G", "T", 0, 1)
     table.of("G", "T")[0] = 9
     assert table.get("G", "T", 0) == 1
@@ -107,12 +107,12 @@ def test_what_is_given_out_is_a_copy():
 
 def test_a_file_larger_than_what_a_peer_may_send_is_read():
     disk = ShadowDisk()
-    table = OffsetTable(disk, PATH)
+    table = ConsumerOffsets(disk, PATH)
     for number in range(24_000):
         for queue_id in range(16):
             table.commit("G", f"T{number}", queue_id, 10_000_000)
     asyncio.run(table.file.save())
     assert disk.size(PATH) > DIALECT_SIZE_MAX
-    again = OffsetTable(disk, PATH)
+    again = ConsumerOffsets(disk, PATH)
     again.load()
     assert again.of("G", "T23999") == dict.fromkeys(range(16), 10_000_000)

@@ -21,10 +21,10 @@ from cometmq.protocol.bodies.consumer import OffsetMoved
 from cometmq.protocol.bodies.tables import GroupConfig
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.headers.base import write_header
 from cometmq.protocol.headers.topic import TopicHeader
+from cometmq.protocol.java.fastjson import loads
 from cometmq.protocol.names import OFFSET_MOVED_TOPIC
 from cometmq.remoting.dispatch import Reply
 from remoting.rig import raw_peer, until

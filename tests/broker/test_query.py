@@ -5,10 +5,10 @@ import pytest
 from broker.desk import at_desk
 from cometmq.protocol.bodies.stats import QueueUnits
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers import query as headers
-from cometmq.protocol.java import hash_code
-from cometmq.protocol.message import unpack_records
+from cometmq.protocol.java.fastjson import loads
+from cometmq.protocol.java.values import hash_code
+from cometmq.protocol.records.message import unpack_records
 
 EVER_MS = 2**62
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cometmq.broker.queue_locks import EXPIRES_MS, QueueLocks
+from cometmq.broker.tables.queue_locks import EXPIRES_MS, QueueLockTable
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.testing.shadow_disk import ShadowDisk
 
@@ -19,7 +19,7 @@ SOME = st.lists(st.sampled_from(QUEUES), max_size=4)
 
 
 def make_locks(disk=None):
-    return QueueLocks(disk or ShadowDisk(), PATH)
+    return QueueLockTable(disk or ShadowDisk(), PATH)
 
 
 class LocksBesideAModel(RuleBasedStateMachine):

@@ -17,10 +17,10 @@ from cometmq.protocol.bodies.route import TopicRoute
 from cometmq.protocol.bodies.tables import DataVersion, TopicConfig
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers import namesrv as headers
 from cometmq.protocol.headers.base import write_header
 from cometmq.protocol.headers.topic import CreateTopicHeader
+from cometmq.protocol.java.fastjson import loads
 from cometmq.remoting.dispatch import Reply, Route
 from peers.ports import free_port
 from remoting.rig import pooling, serving, until

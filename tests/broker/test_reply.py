@@ -7,8 +7,8 @@ from cometmq.errors import TimedOut
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.send import SendHeader, SendHeaderV2
-from cometmq.protocol.message import unpack_records
-from cometmq.protocol.properties import decode_properties, encode_properties
+from cometmq.protocol.records.message import unpack_records
+from cometmq.protocol.records.properties import decode_properties, encode_properties
 
 TOPIC = "DefaultCluster_REPLY_TOPIC"
 

@@ -6,14 +6,14 @@ import pytest
 from broker.desk import FakeLink
 from broker.whole import consumer_beat
 from broker.works import PRODUCER, at_work, new
-from cometmq.broker.clients import Client
+from cometmq.broker.durable_replies import SafeAnswers
 from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.handlers.send_back import SendingBack
-from cometmq.broker.safe_answers import SafeAnswers
+from cometmq.broker.tables.clients import Client
 from cometmq.errors import Refused
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.headers.send import SendBackHeader
-from cometmq.protocol.message_id import OffsetId
+from cometmq.protocol.records.message_id import OffsetId
 from cometmq.store.config import StoreConfig
 from store.rig import NOON_MS
 

@@ -5,12 +5,12 @@ import errno
 from broker.desk import at_desk
 from cometmq.broker.config import BrokerConfig
 from cometmq.protocol.bodies.stats import BrokerStats
-from cometmq.protocol.bodies.tables import KvTable
+from cometmq.protocol.bodies.tables import KeyValues
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers.filtersrv import RegisterFilterServerHeader
 from cometmq.protocol.headers.query import ViewStatsHeader
-from cometmq.protocol.java import parse_properties
+from cometmq.protocol.java.fastjson import loads
+from cometmq.protocol.java.values import parse_properties
 
 # What consoles and exporters of 4.9 read.
 KEYS = {
@@ -68,7 +68,7 @@ KEYS = {
 async def told(desk):
     reply = await desk.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
     assert reply.code == 0, reply.remark
-    return loads(reply.body, KvTable).table
+    return loads(reply.body, KeyValues).table
 
 
 def test_all_keys_are_there(tmp_path):

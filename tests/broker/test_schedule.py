@@ -13,9 +13,9 @@ from broker.works import FOLDER, PRODUCER, at_work, new
 from cometmq.broker.config import BrokerConfig
 from cometmq.errors import DiskFull
 from cometmq.protocol.bodies.tables import DelayOffsetTable
-from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.flags import MessageFlag
-from cometmq.protocol.java import hash_code
+from cometmq.protocol.java.fastjson import dumps, loads
+from cometmq.protocol.java.values import hash_code
 from cometmq.store.config import StoreConfig
 from searches import examples
 from store.rig import NOON_MS

@@ -8,17 +8,17 @@ import pytest
 from batch_entries import BatchEntry, pack_batch
 from broker.whole import at_broker, open_whole, send_header
 from cometmq.broker.config import BrokerRole
-from cometmq.protocol.bodies.tables import KvTable, TopicConfigTable
+from cometmq.protocol.bodies.tables import KeyValues, TopicConfigTable
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.headers.base import write_header
 from cometmq.protocol.headers.send import SendHeader
-from cometmq.protocol.message_id import OffsetId
+from cometmq.protocol.java.fastjson import loads
 from cometmq.protocol.names import CLOSED_TOPICS, HALF_TOPIC
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.records.message_id import OffsetId
+from cometmq.protocol.records.properties import encode_properties
 from cometmq.remoting.dispatch import Call, Reply
 from cometmq.store.config import FlushDiskType
 from remoting.rig import raw_peer
@@ -230,7 +230,7 @@ def test_after_a_write_that_took_too_long_sends_are_refused_as_busy():
             assert (await whole.send()).code == 0  # it is stored all the same
             whole.store.put = put
             info = await whole.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
-            told = loads(info.body, KvTable).table["pageCacheLockTimeMills"]
+            told = loads(info.body, KeyValues).table["pageCacheLockTimeMills"]
             assert told == str(took_ms if busy else 0)
             reply = await whole.send()
             assert (reply.code == ResponseCode.SYSTEM_BUSY) == busy

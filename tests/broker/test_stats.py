@@ -2,9 +2,9 @@
 
 import asyncio
 
-from cometmq.broker.rates import Items
-from cometmq.broker.stats import SAMPLE_MS, BrokerStats
-from cometmq.store.found import Found, GetStatus
+from cometmq.broker.statistics.rates import Items
+from cometmq.broker.statistics.stats import SAMPLE_MS, Statistics
+from cometmq.store.queue.results import Found, GetStatus
 from cometmq.testing.clock import ManualClock
 
 HOUR_MS = 3_600_000
@@ -15,7 +15,7 @@ class Watch:
 
     def __init__(self):
         self.clock = ManualClock()
-        self.stats = BrokerStats(self.clock, "C")
+        self.stats = Statistics(self.clock, "C")
 
     def wait(self, seconds):
         async def passed():

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.topics import READ_WRITE, TopicTable
+from cometmq.broker.tables.topics import READ_WRITE, TopicTable
 from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.errors import BadName
-from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.tables import TopicConfig
+from cometmq.settings.live_settings import LiveSettings
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
 

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.works import PRODUCER, at_work, new
-from cometmq.broker.half_ledger import HalfLedger
+from cometmq.broker.delivery.half_ledger import HalfLedger
+from cometmq.broker.delivery.transactions import half_of, is_half
+from cometmq.broker.durable_replies import SafeAnswers
 from cometmq.broker.handlers.transaction import TransactionRoom
-from cometmq.broker.safe_answers import SafeAnswers
-from cometmq.broker.transactions import half_of, is_half
 from cometmq.errors import DiskFull, Malformed, Refused, Unreachable
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.headers.transaction import EndTransactionHeader, ResumeCheckHeader
-from cometmq.protocol.message import unpack_record
-from cometmq.protocol.message_id import OffsetId
+from cometmq.protocol.records.message import unpack_record
+from cometmq.protocol.records.message_id import OffsetId
 from cometmq.store.config import FlushDiskType
 from searches import examples
 from store.rig import HOST, NOON_MS

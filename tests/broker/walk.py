@@ -11,9 +11,9 @@ from cometmq.protocol.bodies.heartbeat import CheckClient
 from cometmq.protocol.bodies.queues import LockQueues, MessageQueue
 from cometmq.protocol.bodies.tables import GroupConfig
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.filter.tags import subscription_of
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.java.fastjson import dumps
+from cometmq.protocol.records.properties import encode_properties
 
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 LONG_NAME = "n" * 300

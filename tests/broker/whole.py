@@ -11,27 +11,22 @@ from broker.desk import FakeLink
 from cometmq.broker.broker import Broker
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.handlers.routes import build_routes
-from cometmq.protocol.bodies.heartbeat import (
-    ConsumerData,
-    Heartbeat,
-    MessageModel,
-    ProducerData,
-)
+from cometmq.protocol.bodies.heartbeat import ConsumerData, Heartbeat, MessageModel, ProducerData
 from cometmq.protocol.bodies.tables import TopicConfig
 from cometmq.protocol.codes import VERSION, RequestCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.filter.tags import subscription_of
 from cometmq.protocol.flags import PullFlag
 from cometmq.protocol.headers.base import write_header
 from cometmq.protocol.headers.pull import PullHeader, PullReplyHeader
 from cometmq.protocol.headers.send import SendHeaderV2
-from cometmq.protocol.message import unpack_records
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.java.fastjson import dumps
+from cometmq.protocol.records.message import unpack_records
+from cometmq.protocol.records.properties import encode_properties
 from cometmq.remoting.dispatch import Call, Dispatcher, Reply
-from cometmq.settings import as_texts
+from cometmq.settings.settings import as_texts
 from cometmq.store.config import StoreConfig
-from cometmq.store.new_message import NewMessage
+from cometmq.store.log.new_message import NewMessage
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
 

@@ -6,29 +6,29 @@ from random import Random
 
 from cometmq.background import Background
 from cometmq.broker.arrivals import Arrivals
-from cometmq.broker.clients import Client, Clients
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.delay_levels import DelayLevels
-from cometmq.broker.groups import GroupTable
-from cometmq.broker.identity import identity_of
+from cometmq.broker.delivery.delay_levels import DelayLevels
+from cometmq.broker.delivery.retry import Retries
+from cometmq.broker.delivery.schedule import Schedule
+from cometmq.broker.delivery.transaction_checks import TransactionChecks
+from cometmq.broker.delivery.transactions import Transactions
 from cometmq.broker.intake import Intake
-from cometmq.broker.offsets import OffsetTable
-from cometmq.broker.retry import Retries
-from cometmq.broker.schedule import Schedule
-from cometmq.broker.stats import BrokerStats
-from cometmq.broker.topics import TopicTable
-from cometmq.broker.transaction_checks import TransactionChecks
-from cometmq.broker.transactions import Transactions
+from cometmq.broker.statistics.stats import Statistics
+from cometmq.broker.tables.clients import Client, Clients
+from cometmq.broker.tables.groups import GroupTable
+from cometmq.broker.tables.identity import identity_of
+from cometmq.broker.tables.offsets import ConsumerOffsets
+from cometmq.broker.tables.topics import TopicTable
 from cometmq.broker.update_rules import UPDATE_RULES
-from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.heartbeat import Heartbeat, ProducerData
 from cometmq.protocol.command import Command
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.properties import encode_properties
 from cometmq.remoting.dispatch import Call, Reply
+from cometmq.settings.live_settings import LiveSettings
 from cometmq.store.config import StoreConfig
+from cometmq.store.log.new_message import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_message import NewMessage
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
 from store.rig import NOON_MS, read_all
@@ -87,11 +87,11 @@ class Works:
         await self.store.__aenter__()
         self.topics = TopicTable(disk, folder / "topics.json", clock, self.settings)
         self.groups = GroupTable(disk, folder / "subscriptionGroup.json", clock, self.settings)
-        self.offsets = OffsetTable(disk, folder / "consumerOffset.json")
+        self.offsets = ConsumerOffsets(disk, folder / "consumerOffset.json")
         for table in (self.topics, self.groups, self.offsets):
             table.load()
         self.clients = Clients()
-        self.stats = BrokerStats(clock, self.identity.cluster)
+        self.stats = Statistics(clock, self.identity.cluster)
         self.intake = Intake(self.store, self.levels, clock, self.identity, self.stats)
         self.retries = Retries(self.store, self.topics, self.groups, self.clients)
         self.schedule = Schedule(

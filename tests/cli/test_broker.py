@@ -15,9 +15,9 @@ from cometmq.namesrv.config import NamesrvConfig
 from cometmq.namesrv.server import NameServer
 from cometmq.protocol.bodies.route import ClusterInfo
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers.base import read_header
 from cometmq.protocol.headers.send import SendReplyHeader
+from cometmq.protocol.java.fastjson import loads
 from peers.comet import COMMAND, CometBroker
 from peers.ports import free_broker_port
 from remoting.rig import pooling

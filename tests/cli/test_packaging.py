@@ -30,7 +30,7 @@ with PullConsumer("takers", sys.argv[1]) as consumer:
 """
 WITHOUT_LZ4 = """
 from cometmq.errors import NotInstalled
-from cometmq.protocol.compression import compress
+from cometmq.protocol.records.compression import compress
 from cometmq.protocol.flags import MessageFlag
 for kind in (MessageFlag.LZ4, MessageFlag.ZSTD):
     try:

@@ -8,7 +8,7 @@ import subprocess
 
 from cometmq.protocol.bodies.route import ClusterInfo
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import loads
+from cometmq.protocol.java.fastjson import loads
 from cometmq.running import running
 from peers.comet import COMMAND
 from remoting.rig import pooling

@@ -5,19 +5,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from cometmq.client.config import ClientConfig
-from cometmq.client.session import Session
+from cometmq.client.session.session import Session
 from cometmq.protocol.bodies.heartbeat import Heartbeat
 from cometmq.protocol.bodies.route import BrokerData, QueueData, TopicRoute
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.headers.base import NoHeader
 from cometmq.protocol.headers.client import UnregisterClientHeader
 from cometmq.protocol.headers.namesrv import RouteHeader
 from cometmq.protocol.headers.send import SendHeaderV2, SendReplyHeader
 from cometmq.protocol.headers.transaction import EndTransactionHeader
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message_id import OffsetId
+from cometmq.protocol.java.fastjson import dumps, loads
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message_id import OffsetId
 from cometmq.remoting.dispatch import Dispatcher, Reply, Route
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.server import Server

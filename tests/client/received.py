@@ -1,9 +1,9 @@
 """Received messages for tests."""
 
 from cometmq.client.message import ReceivedMessage
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import StoredMessage
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import StoredMessage
+from cometmq.protocol.records.properties import encode_properties
 
 
 def received(offset=0, body=b"body", *, broker="broker-a", namespace="", properties=None, **fields):

@@ -6,7 +6,7 @@ import pytest
 
 from client.fake_cluster import SILENT, fake_cluster, run
 from cometmq.blocking.producer import Producer
-from cometmq.client.loop import Call
+from cometmq.client.loop import LoopCall
 from cometmq.client.message import Message
 
 ORDER = Message("orders", b"one")
@@ -46,7 +46,7 @@ def test_an_interrupted_send_is_over(monkeypatch):
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patched:
-            patched.setattr(Call, "wait", wait)
+            patched.setattr(LoopCall, "wait", wait)
             with pytest.raises(KeyboardInterrupt):
                 producer.send(ORDER, timeout=60_000)
         assert producer._loop.wait(under_way(producer)) == 0

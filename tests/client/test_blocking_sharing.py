@@ -8,7 +8,7 @@ from client.fake_cluster import fake_cluster, run
 from cometmq import blocking
 from cometmq.client.config import ClientConfig
 from cometmq.client.message import Message
-from cometmq.client.session import Session
+from cometmq.client.session.session import Session
 from cometmq.compat import DefaultMQProducer
 from cometmq.compat import Message as JavaMessage
 from cometmq.errors import Closed

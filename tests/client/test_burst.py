@@ -7,10 +7,10 @@ import pytest
 from client.fake_cluster import CUT, SILENT, fake_cluster, run, until
 from cometmq.client.config import ProducerConfig
 from cometmq.client.message import Message, SendResult, SendStatus
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.errors import BadMessage, TimedOut, TooManyRequests, Unreachable
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.message_id import UniqueKey
+from cometmq.protocol.records.message_id import UniqueKey
 
 ORDER = Message("orders", b"one")
 
@@ -164,7 +164,7 @@ def test_a_result_that_is_less_safe_is_told_unless_another_broker_is_wished():
 
 def test_more_than_may_be_told_of_are_refused(monkeypatch):
     async def test():
-        monkeypatch.setattr("cometmq.client.telling.CLIENT_ASYNC_MAX", 3)
+        monkeypatch.setattr("cometmq.client.send.callback_sends.CLIENT_ASYNC_MAX", 3)
         async with fake_cluster() as cluster, producing(cluster) as producer:
             await warm(producer, cluster)
             outcomes = []

@@ -11,8 +11,8 @@ from cometmq.client.config import (
     PushConsumerConfig,
     parse_timestamp,
 )
-from cometmq.client.consumer.allocate import AveragelyByCircle
-from cometmq.client.consumer.flow_limits import FlowLimits
+from cometmq.client.consumer.push.flow_limits import FlowLimits
+from cometmq.client.consumer.shared.allocate import AveragelyByCircle
 from cometmq.client.fields import parse_addresses
 from cometmq.errors import BadSetting
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from client.received import received
-from cometmq.client.consumer.outcomes import Ack, Commit, Retry, Rollback, Suspend
-from cometmq.client.dedup import Dedup, only_key
-from cometmq.client.dedup_attempt import Verdict
-from cometmq.client.dedup_stores import MemoryStore
+from cometmq.client.consumer.shared.outcomes import Ack, Commit, Retry, Rollback, Suspend
+from cometmq.client.dedup.attempt import KeyVerdict
+from cometmq.client.dedup.dedup import Dedup, only_key
+from cometmq.client.dedup.stores import MemoryStore
 from cometmq.errors import BadMessage, BadSetting, InProgress
 from cometmq.testing.clock import ManualClock
 
@@ -54,7 +54,7 @@ def test_a_listener_that_raised_runs_again(dedup):
 def test_a_result_that_is_not_done_runs_again(dedup):
     listener = dedup.guard(lambda message: "retry", is_done=lambda result: result != "retry")
     assert listener(MESSAGE) == "retry"
-    assert dedup.begin(MESSAGE).verdict is Verdict.RUN
+    assert dedup.begin(MESSAGE).verdict is KeyVerdict.RUN
 
 
 @pytest.mark.parametrize("outcome", [Retry(), Suspend(), Rollback(), Ack(0)])
@@ -63,20 +63,20 @@ def test_an_outcome_by_which_a_message_comes_again_is_not_done(dedup, outcome):
         return outcome
 
     assert dedup.guard(lambda message: outcome)(MESSAGE) == outcome
-    assert dedup.begin(MESSAGE).verdict is Verdict.RUN
+    assert dedup.begin(MESSAGE).verdict is KeyVerdict.RUN
     assert asyncio.run(dedup.guard_async(listener)(OTHER)) == outcome
-    assert dedup.begin(OTHER).verdict is Verdict.RUN
+    assert dedup.begin(OTHER).verdict is KeyVerdict.RUN
 
 
 @pytest.mark.parametrize("outcome", [None, Ack(), Ack(1), Commit()])
 def test_an_outcome_by_which_it_is_consumed_is_done(dedup, outcome):
     assert dedup.guard(lambda message: outcome)(MESSAGE) == outcome
-    assert dedup.begin(MESSAGE).verdict is Verdict.SKIP
+    assert dedup.begin(MESSAGE).verdict is KeyVerdict.SKIP
 
 
 def test_in_progress_elsewhere_is_later(dedup):
-    assert dedup.begin(MESSAGE).verdict is Verdict.RUN
-    assert dedup.begin(MESSAGE).verdict is Verdict.LATER
+    assert dedup.begin(MESSAGE).verdict is KeyVerdict.RUN
+    assert dedup.begin(MESSAGE).verdict is KeyVerdict.LATER
     with pytest.raises(InProgress, match="order-1 is in progress"):
         dedup.guard(lambda message: "ok")(MESSAGE)
 
@@ -86,32 +86,32 @@ def test_who_lost_the_lease_cannot_release_it(store):
     dedup = Dedup(MemoryStore(clock), lease=timedelta(seconds=1))
     slow = dedup.begin(MESSAGE)
     clock._monotonic_ms += 1000
-    assert dedup.begin(MESSAGE).verdict is Verdict.RUN
+    assert dedup.begin(MESSAGE).verdict is KeyVerdict.RUN
     slow.release()
-    assert dedup.begin(MESSAGE).verdict is Verdict.LATER
+    assert dedup.begin(MESSAGE).verdict is KeyVerdict.LATER
     slow.done()
-    assert dedup.begin(MESSAGE).verdict is Verdict.SKIP
+    assert dedup.begin(MESSAGE).verdict is KeyVerdict.SKIP
 
 
 def test_done_ends_with_the_retention(clock, store):
     dedup = Dedup(store, retention=timedelta(hours=1))
     dedup.begin(MESSAGE).done()
     clock._monotonic_ms += 3_599_999
-    assert dedup.begin(MESSAGE).verdict is Verdict.SKIP
+    assert dedup.begin(MESSAGE).verdict is KeyVerdict.SKIP
     clock._monotonic_ms += 1
-    assert dedup.begin(MESSAGE).verdict is Verdict.RUN
+    assert dedup.begin(MESSAGE).verdict is KeyVerdict.RUN
 
 
 def test_groups_that_share_a_store_are_apart(store):
-    assert Dedup(store, scope="a").begin(MESSAGE).verdict is Verdict.RUN
-    assert Dedup(store, scope="b").begin(MESSAGE).verdict is Verdict.RUN
-    assert Dedup(store, scope="a").begin(MESSAGE).verdict is Verdict.LATER
+    assert Dedup(store, scope="a").begin(MESSAGE).verdict is KeyVerdict.RUN
+    assert Dedup(store, scope="b").begin(MESSAGE).verdict is KeyVerdict.RUN
+    assert Dedup(store, scope="a").begin(MESSAGE).verdict is KeyVerdict.LATER
 
 
 def test_a_key_of_ones_own(store):
     dedup = Dedup(store, key=lambda message: message.json()["id"])
-    assert dedup.begin(received(body=b'{"id": "7"}')).verdict is Verdict.RUN
-    assert dedup.begin(received(1, body=b'{"id": "7", "n": 2}')).verdict is Verdict.LATER
+    assert dedup.begin(received(body=b'{"id": "7"}')).verdict is KeyVerdict.RUN
+    assert dedup.begin(received(1, body=b'{"id": "7", "n": 2}')).verdict is KeyVerdict.LATER
 
 
 @pytest.mark.parametrize("keys", ["", "a b"])

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from client.received import received
-from cometmq.client.consumer.outcomes import Ack, Commit, Retry
-from cometmq.client.dedup import Dedup
-from cometmq.client.dedup_attempt import Verdict
-from cometmq.client.dedup_stores import MemoryStore
+from cometmq.client.consumer.shared.outcomes import Ack, Commit, Retry
+from cometmq.client.dedup.attempt import KeyVerdict
+from cometmq.client.dedup.dedup import Dedup
+from cometmq.client.dedup.stores import MemoryStore
 from cometmq.errors import BadMessage, InProgress
 from cometmq.testing.clock import ManualClock
 
@@ -77,7 +77,7 @@ def test_what_it_says_of_those_it_was_given_is_told_of_all(call, says, told, fre
     scene.dedup.begin(*keyed("old-2")).done()
     assert call(scene, "old-1", "new-1", "old-2", "new-2") == told
     assert scene.given == [["new-1", "new-2"]]
-    expected = [Verdict.RUN if key in free else Verdict.SKIP for key in ("new-1", "new-2")]
+    expected = [KeyVerdict.RUN if key in free else KeyVerdict.SKIP for key in ("new-1", "new-2")]
     assert scene.verdicts("new-1", "new-2") == expected
 
 
@@ -87,7 +87,7 @@ def test_from_the_first_that_is_in_progress_elsewhere_on_they_come_again(call, s
     scene.dedup.begin(*keyed("theirs"))
     assert call(scene, "a", "theirs", "b") == Ack(1)
     assert scene.given == [["a"]]
-    assert scene.verdicts("a", "b") == [Verdict.SKIP, Verdict.RUN]
+    assert scene.verdicts("a", "b") == [KeyVerdict.SKIP, KeyVerdict.RUN]
     assert call(scene, "a", "theirs") == Ack(1)
     with pytest.raises(InProgress, match="theirs is in progress"):
         call(scene, "theirs", "a")
@@ -112,7 +112,7 @@ def test_after_a_failure_all_keys_are_free(call):
     scene = Scene(ConnectionError("no database"))
     with pytest.raises(ConnectionError):
         call(scene, "a", "b")
-    assert scene.verdicts("a", "b") == [Verdict.RUN, Verdict.RUN]
+    assert scene.verdicts("a", "b") == [KeyVerdict.RUN, KeyVerdict.RUN]
 
 
 def test_no_dead_letters_of_what_the_listener_was_not_given(call):

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cometmq.client import dedup_stores
-from cometmq.client.dedup_attempt import Verdict
-from cometmq.client.dedup_stores import MemoryStore, SqliteStore
+from cometmq.client.dedup import stores as dedup_stores
+from cometmq.client.dedup.attempt import KeyVerdict
+from cometmq.client.dedup.stores import MemoryStore, SqliteStore
 from cometmq.errors import BadSetting, BadState, TimedOut
 from cometmq.testing.clock import ManualClock
 from searches import examples
@@ -24,7 +24,7 @@ from searches import examples
 LEASE_MS, RETENTION_MS = 100, 1000
 CHILD = """
 import json, sys
-from cometmq.client.dedup_stores import SqliteStore
+from cometmq.client.dedup.stores import SqliteStore
 from cometmq.seams import RealClock
 store = SqliteStore(sys.argv[1], RealClock())
 print("ready", flush=True)
@@ -80,9 +80,9 @@ def test_both_are_as_the_model(kind, steps):
         if verb == "pass":
             clock._monotonic_ms += passed_ms
         elif verb == "begin":
-            expected = Verdict.RUN
+            expected = KeyVerdict.RUN
             if until_ms > now_ms:
-                expected = Verdict.SKIP if had is None else Verdict.LATER
+                expected = KeyVerdict.SKIP if had is None else KeyVerdict.LATER
             else:
                 model[key] = owner, now_ms + LEASE_MS
             assert store.begin(key, owner, LEASE_MS) is expected
@@ -102,7 +102,7 @@ def test_threads_get_a_key_once(made):
 
     def take(owner):
         start.wait()
-        got.extend(n for n in range(40) if store.begin(str(n), owner, 1000) is Verdict.RUN)
+        got.extend(n for n in range(40) if store.begin(str(n), owner, 1000) is KeyVerdict.RUN)
 
     threads = [threading.Thread(target=take, args=(str(n),)) for n in range(4)]
     for thread in threads:
@@ -116,25 +116,25 @@ def test_only_the_owner_can_release(made):
     store = made(ManualClock())
     store.begin("a", "one", LEASE_MS)
     store.release("a", "two")
-    assert store.begin("a", "two", LEASE_MS) is Verdict.LATER
+    assert store.begin("a", "two", LEASE_MS) is KeyVerdict.LATER
     store.release("a", "one")
-    assert store.begin("a", "two", LEASE_MS) is Verdict.RUN
+    assert store.begin("a", "two", LEASE_MS) is KeyVerdict.RUN
 
 
 def test_memory_is_bounded():
     clock = ManualClock()
     store = MemoryStore(clock, 3)
     for key in "abc":
-        assert store.begin(key, "one", LEASE_MS) is Verdict.RUN
+        assert store.begin(key, "one", LEASE_MS) is KeyVerdict.RUN
     # All are in progress: none may be forgotten.
-    assert store.begin("d", "one", LEASE_MS) is Verdict.LATER
+    assert store.begin("d", "one", LEASE_MS) is KeyVerdict.LATER
     store.done("a", RETENTION_MS)
-    assert store.begin("d", "one", LEASE_MS) is Verdict.RUN
-    assert store.begin("b", "two", LEASE_MS) is Verdict.LATER
+    assert store.begin("d", "one", LEASE_MS) is KeyVerdict.RUN
+    assert store.begin("b", "two", LEASE_MS) is KeyVerdict.LATER
     assert len(store) == 3
     clock._monotonic_ms += LEASE_MS
     # Leases that have ended make room.
-    assert store.begin("e", "one", LEASE_MS) is Verdict.RUN
+    assert store.begin("e", "one", LEASE_MS) is KeyVerdict.RUN
     assert len(store) == 1
 
 
@@ -142,8 +142,8 @@ def test_memory_forgets_what_was_done_first():
     store = MemoryStore(ManualClock(), 2)
     for key in ("a", "b", "c"):
         store.done(key, RETENTION_MS)
-    assert [store.begin(key, "one", LEASE_MS) for key in "cb"] == [Verdict.SKIP, Verdict.SKIP]
-    assert store.begin("a", "one", LEASE_MS) is Verdict.RUN
+    assert [store.begin(key, "one", LEASE_MS) for key in "cb"] == [KeyVerdict.SKIP, KeyVerdict.SKIP]
+    assert store.begin("a", "one", LEASE_MS) is KeyVerdict.RUN
     assert len(store) == 2
 
 
@@ -154,10 +154,10 @@ def test_sqlite_is_bounded(tmp_path, monkeypatch, caplog):
     for key in "abcde":
         store.done(key, RETENTION_MS)
         clock.jump(1)
-    assert store.begin("in progress", "one", RETENTION_MS) is Verdict.RUN
+    assert store.begin("in progress", "one", RETENTION_MS) is KeyVerdict.RUN
     assert "the oldest are forgotten" in caplog.text
-    assert store.begin("e", "one", LEASE_MS) is Verdict.SKIP
-    assert store.begin("a", "one", LEASE_MS) is Verdict.RUN
+    assert store.begin("e", "one", LEASE_MS) is KeyVerdict.SKIP
+    assert store.begin("a", "one", LEASE_MS) is KeyVerdict.RUN
     clock.jump(10 * RETENTION_MS)
     store.begin("x", "one", LEASE_MS)
     store.begin("y", "one", LEASE_MS)
@@ -180,8 +180,8 @@ def test_what_is_done_is_done_after_a_restart(tmp_path):
     store.begin("two", "me", LEASE_MS)
     store.close()
     again = SqliteStore(tmp_path / "dedup.db", clock)
-    assert again.begin("one", "me", LEASE_MS) is Verdict.SKIP
-    assert again.begin("two", "me", LEASE_MS) is Verdict.LATER
+    assert again.begin("one", "me", LEASE_MS) is KeyVerdict.SKIP
+    assert again.begin("two", "me", LEASE_MS) is KeyVerdict.LATER
     again.close()
 
 
@@ -210,11 +210,11 @@ def test_killed_between_the_phases_the_key_is_free_after_the_lease(tmp_path):
     worker.communicate()
     clock = ManualClock(time.time_ns() // 1_000_000)
     store = SqliteStore(path, clock)
-    assert store.begin("one", "heir", 60_000) is Verdict.LATER
+    assert store.begin("one", "heir", 60_000) is KeyVerdict.LATER
     clock.jump(60_000)
-    assert store.begin("one", "heir", 60_000) is Verdict.RUN
+    assert store.begin("one", "heir", 60_000) is KeyVerdict.RUN
     store.done("one", RETENTION_MS)
-    assert store.begin("one", "third", 60_000) is Verdict.SKIP
+    assert store.begin("one", "third", 60_000) is KeyVerdict.SKIP
     store.close()
 
 
@@ -225,11 +225,11 @@ def test_a_forked_child_has_a_connection_of_its_own(tmp_path):
     if worker == 0:
         # Held by the parent's thread at the time of the fork, for all that the child knows.
         store._lock.acquire()
-        is_good = store.begin("one", "child", LEASE_MS) is Verdict.LATER
+        is_good = store.begin("one", "child", LEASE_MS) is KeyVerdict.LATER
         store.done("one", RETENTION_MS)
         os._exit(0 if is_good else 1)
     assert os.waitpid(worker, 0)[1] == 0
-    assert store.begin("one", "parent", LEASE_MS) is Verdict.SKIP
+    assert store.begin("one", "parent", LEASE_MS) is KeyVerdict.SKIP
     store.close()
 
 
@@ -247,5 +247,5 @@ def test_a_file_that_another_holds_for_too_long(tmp_path, monkeypatch):
         with pytest.raises(TimedOut, match="is locked"):
             store.begin("a", "one", LEASE_MS)
         other.execute("ROLLBACK")
-    assert store.begin("a", "one", LEASE_MS) is Verdict.RUN
+    assert store.begin("a", "one", LEASE_MS) is KeyVerdict.RUN
     store.close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cometmq.client.consumer.allocate import AveragelyByCircle
+from cometmq.client.consumer.shared.allocate import AveragelyByCircle
 from cometmq.compat import (
     AclClientRPCHook,
     DefaultLitePullConsumer,
@@ -13,12 +13,7 @@ from cometmq.compat import (
 )
 from cometmq.errors import BadSetting
 
-CLIENTS = [
-    DefaultMQProducer,
-    TransactionMQProducer,
-    DefaultMQPushConsumer,
-    DefaultLitePullConsumer,
-]
+CLIENTS = [DefaultMQProducer, TransactionMQProducer, DefaultMQPushConsumer, DefaultLitePullConsumer]
 SIGNS = AclClientRPCHook(SessionCredentials("who", "secret"))
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from client.fake_cluster import fake_cluster, run, until
 from client.received import received
-from cometmq.client.consumer.concurrent import _split
-from cometmq.client.consumer.outcomes import Ack
+from cometmq.client.consumer.push.concurrent import _split
+from cometmq.client.consumer.shared.outcomes import Ack
 from cometmq.compat import (
     ConsumeConcurrentlyStatus,
     DefaultMQProducer,

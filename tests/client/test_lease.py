@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from cometmq.client.config import ClientConfig
-from cometmq.client.lease import lease
-from cometmq.client.session import Session
+from cometmq.client.session.session import Session
+from cometmq.client.session.session_handle import lease
 from cometmq.errors import BadSetting, Closed
 
 ADDRESS = "127.0.0.1:9876"

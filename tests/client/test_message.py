@@ -19,9 +19,9 @@ from cometmq.client.message import (
 from cometmq.errors import BadMessage, Malformed
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.compression import compress
 from cometmq.protocol.flags import MessageFlag
-from cometmq.protocol.properties import RESERVED, decode_properties
+from cometmq.protocol.records.compression import compress
+from cometmq.protocol.records.properties import RESERVED, decode_properties
 
 KEY = "7F0000010001070DEA4E6D1B2A3C0000"
 words = st.text(

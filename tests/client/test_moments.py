@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from cometmq.client.moments import duration_ms, moment_ms
+from cometmq.client.durations import duration_ms, moment_ms
 from cometmq.errors import BadSetting
 
 

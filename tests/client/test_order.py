@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from client.fake_cluster import CUT, fake_cluster, run, until
 from cometmq.client.config import ProducerConfig
 from cometmq.client.message import Message, SendResult
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.errors import Closed, TooManyRequests, Unreachable
-from cometmq.protocol.properties import decode_properties
+from cometmq.protocol.records.properties import decode_properties
 from cometmq.remoting.limits import CLIENT_LIMITS
 from cometmq.remoting.loops import quick_loop
 from searches import examples
@@ -89,7 +89,7 @@ def test_the_order_of_arrival_is_that_of_the_calls(
             for numbers in found.values():
                 assert numbers == sorted(numbers)
 
-    with patch("cometmq.client.session.CLIENT_LIMITS", limits):
+    with patch("cometmq.client.session.session.CLIENT_LIMITS", limits):
         run(test, loop_factory)
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from client.fake_cluster import CUT, SILENT, fake_cluster, run
 from cometmq.client.config import ProducerConfig
 from cometmq.client.message import Message, SendResult
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.errors import TimedOut, Unreachable
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.properties import decode_properties
+from cometmq.protocol.records.properties import decode_properties
 from cometmq.remoting.limits import CLIENT_LIMITS
 from cometmq.remoting.loops import quick_loop
 from searches import examples
@@ -71,8 +71,8 @@ def test_what_is_told_is_true(loop_factory, steps, answers, in_flight_max, held_
                         assert isinstance(told[number], MAYBE_STORED), seen
 
     with (
-        patch("cometmq.client.session.CLIENT_LIMITS", limits),
-        patch("cometmq.client.destinations._GUESS_MS", 20),
+        patch("cometmq.client.session.session.CLIENT_LIMITS", limits),
+        patch("cometmq.client.send.destinations._GUESS_MS", 20),
     ):
         run(test, loop_factory)
 

@@ -9,7 +9,7 @@ from batch_entries import unpack_batch
 from client.fake_cluster import CUT, SILENT, fake_cluster, run, until
 from cometmq.client.config import ClientConfig, ProducerConfig
 from cometmq.client.message import Message, SendResult, SendStatus
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.errors import (
     BadMessage,
     BadSetting,
@@ -23,8 +23,8 @@ from cometmq.errors import (
 )
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.compression import decompress
-from cometmq.protocol.properties import decode_properties
+from cometmq.protocol.records.compression import decompress
+from cometmq.protocol.records.properties import decode_properties
 from cometmq.remoting.limits import CLIENT_LIMITS
 from cometmq.testing.clock import ManualClock
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.client.message import Message
-from cometmq.client.queue_choice import (
+from cometmq.client.send.selectors import (
     LATENCIES_MS,
     PENALTIES_MS,
     FaultTable,

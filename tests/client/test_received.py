@@ -4,10 +4,10 @@ import pytest
 
 from cometmq.client.received import ReceivedMessage
 from cometmq.errors import Malformed
-from cometmq.protocol.compression import compress
 from cometmq.protocol.flags import MessageFlag
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import StoredMessage, pack_record, unpack_records
+from cometmq.protocol.records.compression import compress
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import StoredMessage, pack_record, unpack_records
 
 
 def pulled(*stored):
@@ -16,11 +16,7 @@ def pulled(*stored):
 
 def stored(offset, body=b"hello", **fields):
     return StoredMessage(
-        topic="T",
-        queue_offset=offset,
-        body=body,
-        store_host=Host("10.0.0.1", 1),
-        **fields,
+        topic="T", queue_offset=offset, body=body, store_host=Host("10.0.0.1", 1), **fields
     )
 
 

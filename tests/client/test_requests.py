@@ -8,11 +8,11 @@ from client.fake_cluster import SILENT, fake_cluster, run, until
 from client.received import received
 from cometmq.client.config import ClientConfig
 from cometmq.client.message import Message
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.errors import Closed, TimedOut, Unreachable
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.headers.send import PushReplyHeader
-from cometmq.protocol.properties import decode_properties
+from cometmq.protocol.records.properties import decode_properties
 
 QUESTION = Message("orders", b"?")
 

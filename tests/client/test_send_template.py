@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from cometmq.client.outgoing import Outgoing
-from cometmq.client.send_template import SendTemplate
+from cometmq.client.send.outgoing import Outgoing
+from cometmq.client.send.send_template import SendTemplate
 from cometmq.errors import TooLarge
 from cometmq.protocol.codes import LANGUAGE, VERSION, RequestCode
 from cometmq.protocol.command import Command
@@ -14,7 +14,7 @@ from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.frame import FrameDecoder, encode_frame
 from cometmq.protocol.headers.base import read_header, write_header
 from cometmq.protocol.headers.send import SendHeaderV2
-from cometmq.protocol.java import java_text
+from cometmq.protocol.java.values import java_text
 from cometmq.protocol.limits import FRAME_SIZE_MAX
 
 names = some.text("%|abcXYZ0123456789_-", min_size=1, max_size=40)

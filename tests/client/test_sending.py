@@ -7,7 +7,7 @@ import pytest
 from client.fake_cluster import CUT, SILENT, fake_cluster, run, until
 from cometmq.client.config import ProducerConfig
 from cometmq.client.message import Message, SendStatus
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.errors import (
     BadMessage,
     Closed,
@@ -221,7 +221,7 @@ def test_marks_of_the_system_count_as_properties():
 @pytest.mark.parametrize("way", ["send", "send_soon"])
 def test_a_lost_answer_is_told_when_its_topic_is_forgotten(way, monkeypatch):
     """Guessed queues, of a topic that is not there, are forgotten while the answer is awaited."""
-    monkeypatch.setattr("cometmq.client.destinations._GUESS_MS", 50)
+    monkeypatch.setattr("cometmq.client.send.destinations._GUESS_MS", 50)
 
     async def test():
         async with fake_cluster() as cluster:
@@ -246,7 +246,7 @@ def test_a_lost_answer_is_told_when_its_topic_is_forgotten(way, monkeypatch):
 
 @pytest.mark.parametrize("way", ["send", "send_soon"])
 def test_nor_is_a_late_answer_told_as_a_late_route(way, monkeypatch):
-    monkeypatch.setattr("cometmq.client.destinations._GUESS_MS", 50)
+    monkeypatch.setattr("cometmq.client.send.destinations._GUESS_MS", 50)
 
     async def test():
         async with fake_cluster() as cluster:

@@ -7,8 +7,8 @@ import pytest
 from client.fake_cluster import SILENT, fake_cluster, run, until
 from cometmq.client.config import ClientConfig
 from cometmq.client.message import Message
-from cometmq.client.producer import Producer
-from cometmq.client.session import Session
+from cometmq.client.send.producer import Producer
+from cometmq.client.session.session import Session
 from cometmq.errors import Closed, NoRoute, Unreachable
 from cometmq.protocol.bodies.heartbeat import ConsumerData
 from cometmq.protocol.codes import RequestCode, ResponseCode

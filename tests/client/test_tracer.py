@@ -5,11 +5,11 @@ import asyncio
 from client.fake_cluster import SILENT, fake_cluster, run, until
 from cometmq.client import trace
 from cometmq.client.message import Message
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.client.trace import Tracer
 from cometmq.errors import Refused
 from cometmq.protocol.names import TRACE_TOPIC
-from cometmq.protocol.properties import decode_properties
+from cometmq.protocol.records.properties import decode_properties
 from cometmq.protocol.trace import SentTrace, decode_traces
 
 

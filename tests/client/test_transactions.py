@@ -8,14 +8,14 @@ import pytest
 from client.fake_cluster import fake_cluster, run, until
 from cometmq.client.config import ClientConfig, ProducerConfig
 from cometmq.client.message import Message
-from cometmq.client.transaction import TransactionProducer, TransactionState
+from cometmq.client.send.transaction import TransactionProducer, TransactionState
 from cometmq.errors import BadMessage
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.headers.transaction import CheckTransactionHeader
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import StoredMessage, pack_record
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import StoredMessage, pack_record
+from cometmq.protocol.records.properties import encode_properties
 
 ORDER = Message("orders", b"one")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cometmq.client.unique_id import UniqueKeys, month_around
 from cometmq.errors import BadSetting
-from cometmq.protocol.message_id import UniqueKey
+from cometmq.protocol.records.message_id import UniqueKey
 from cometmq.seams import RealClock
 from cometmq.testing.clock import ManualClock
 

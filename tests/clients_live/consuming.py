@@ -7,8 +7,8 @@ import time
 from contextlib import asynccontextmanager
 
 from cometmq.client.config import ClientConfig, PushConsumerConfig
-from cometmq.client.consumer.push import PushConsumer
-from cometmq.client.session import Session
+from cometmq.client.consumer.push.push import PushConsumer
+from cometmq.client.session.session import Session
 from cometmq.errors import NoRoute
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom
 from peers.raw import RawClient

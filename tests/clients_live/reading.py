@@ -3,9 +3,9 @@
 import asyncio
 
 from cometmq.client.config import ClientConfig
-from cometmq.client.consumer.pulls import Pull, Pulls
+from cometmq.client.consumer.shared.pulls import Pull, Pulls
 from cometmq.client.message import PullStatus
-from cometmq.client.session import Session
+from cometmq.client.session.session import Session
 from cometmq.errors import NoRoute
 from cometmq.protocol.filter.tags import subscription_of
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from cometmq.client.config import ClientConfig
-from cometmq.client.consumer.push import PushConsumer
+from cometmq.client.consumer.push.push import PushConsumer
 from cometmq.client.message import Message
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.errors import BadSetting, Refused
 from peers.apache import ApacheBroker
 from peers.comet import CometNamesrv

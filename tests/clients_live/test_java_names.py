@@ -7,7 +7,7 @@ import pytest
 
 from clients_live.consuming import named
 from clients_live.reading import read_all
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.compat import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,

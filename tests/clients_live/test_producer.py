@@ -12,7 +12,7 @@ from clients_live.reading import read_all
 from cometmq import blocking
 from cometmq.client.config import ClientConfig, ProducerConfig
 from cometmq.client.message import Message, SendStatus
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.errors import BadMessage, NoRoute, Refused, TimedOut
 from cometmq.protocol.codes import ResponseCode
 

@@ -7,7 +7,7 @@ import pytest
 from clients_live.reading import read_all
 from cometmq.client.config import ProducerConfig
 from cometmq.client.message import Message, SendStatus
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.errors import BadMessage, TimedOut
 from peers.clusters import KINDS, QUICK, Cluster
 from peers.comet import CometNamesrv

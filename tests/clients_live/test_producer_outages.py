@@ -7,7 +7,7 @@ import pytest
 
 from cometmq.client.config import ProducerConfig
 from cometmq.client.message import Message, SendStatus
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.errors import TimedOut, Unreachable
 from peers.clusters import KINDS, QUICK
 from peers.comet import CometNamesrv

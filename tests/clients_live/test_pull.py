@@ -8,7 +8,7 @@ import pytest
 from clients_live.consuming import Seen, client_of, consumer_of, make_topic, named, send, until
 from clients_live.consuming import listening as pushed
 from clients_live.polling import numbered
-from cometmq.client.consumer.pull import PullConsumer
+from cometmq.client.consumer.lite.pull import PullConsumer
 from cometmq.client.message import PullStatus
 from cometmq.errors import Refused
 from peers.raw import RawClient

@@ -15,9 +15,9 @@ from clients_live.consuming import (
     send,
     until,
 )
-from cometmq.client.consumer.outcomes import Ack, Retry
-from cometmq.client.consumer.push import PushConsumer
-from cometmq.client.session import Session
+from cometmq.client.consumer.push.push import PushConsumer
+from cometmq.client.consumer.shared.outcomes import Ack, Retry
+from cometmq.client.session.session import Session
 from cometmq.errors import BadSetting
 from cometmq.protocol.bodies.heartbeat import MessageModel
 from peers.raw import RawClient
@@ -298,10 +298,7 @@ def test_every_member_of_a_broadcasting_group_gets_all(cluster, tmp_path):
             for name in ("one", "two")
         ]
         bodies = [f"m{number}" for number in range(6)]
-        async with (
-            listening(consumers[0], topic, seen[0]),
-            listening(consumers[1], topic, seen[1]),
-        ):
+        async with listening(consumers[0], topic, seen[0]), listening(consumers[1], topic, seen[1]):
             await send(cluster, topic, bodies, queues=2)
             for each in seen:
                 await each.wait_for(6)

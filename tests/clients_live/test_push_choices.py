@@ -18,7 +18,7 @@ from clients_live.consuming import (
 )
 from clients_live.polling import lite, numbered
 from clients_live.reading import read_all
-from cometmq.client.consumer.allocate import (
+from cometmq.client.consumer.shared.allocate import (
     Averagely,
     AveragelyByCircle,
     ByConfig,
@@ -27,9 +27,9 @@ from cometmq.client.consumer.allocate import (
     clients_in_order,
     queues_in_order,
 )
-from cometmq.client.consumer.outcomes import Ack, Retry
-from cometmq.client.dedup import Dedup
-from cometmq.client.dedup_stores import MemoryStore, SqliteStore
+from cometmq.client.consumer.shared.outcomes import Ack, Retry
+from cometmq.client.dedup.dedup import Dedup
+from cometmq.client.dedup.stores import MemoryStore, SqliteStore
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom, MessageModel
 from cometmq.protocol.bodies.queues import MessageQueue
 from peers.raw import RawClient

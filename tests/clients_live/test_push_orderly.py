@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 
 from clients_live.consuming import Seen, consumer_of, listening, make_topic, named, send, until
-from cometmq.client.consumer.outcomes import Ack, Commit, Rollback, Suspend
+from cometmq.client.consumer.shared.outcomes import Ack, Commit, Rollback, Suspend
 from peers.raw import RawClient
 
 

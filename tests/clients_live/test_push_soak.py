@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clients_live.consuming import client_of, consumer_of, listening, make_topic, named, until
-from cometmq.client.consumer.outcomes import Retry
+from cometmq.client.consumer.shared.outcomes import Retry
 from peers.raw import RawClient
 
 SOAK_S = float(os.environ.get("COMETMQ_SOAK_S", "6"))

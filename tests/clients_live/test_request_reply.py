@@ -6,7 +6,7 @@ import pytest
 
 from clients_live.reading import read_all
 from cometmq.client.message import Message
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.errors import BadMessage, Refused, TimedOut
 
 

@@ -5,11 +5,11 @@ from queue import SimpleQueue
 
 from clients_live.reading import read_all
 from cometmq import blocking, compat
-from cometmq.client.consumer.push import PushConsumer
+from cometmq.client.consumer.push.push import PushConsumer
 from cometmq.client.message import Message
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
+from cometmq.client.send.transaction import TransactionState
 from cometmq.client.trace import Tracer
-from cometmq.client.transaction import TransactionState
 from cometmq.protocol import trace
 from cometmq.protocol.names import TRACE_TOPIC
 from cometmq.protocol.trace import decode_traces

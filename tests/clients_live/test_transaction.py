@@ -7,7 +7,7 @@ import pytest
 
 from clients_live.reading import read_all
 from cometmq.client.message import Message
-from cometmq.client.transaction import TransactionProducer, TransactionState
+from cometmq.client.send.transaction import TransactionProducer, TransactionState
 from cometmq.errors import BadMessage, BadSetting
 
 COMMIT, ROLLBACK, UNKNOWN = TransactionState

@@ -7,7 +7,7 @@ import pytest
 from clients_live.reading import read_all
 from cometmq.client.config import ClientConfig
 from cometmq.client.message import Message
-from cometmq.client.producer import Producer
+from cometmq.client.send.producer import Producer
 from cometmq.errors import Unreachable
 from cometmq.remoting.tls import client_context
 from cometmq.standalone import Standalone

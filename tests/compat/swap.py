@@ -20,18 +20,18 @@ import msgspec
 from cometmq.disk import RealDisk
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.compression import decompress
 from cometmq.protocol.frame import FrameDecoder, encode_frame
 from cometmq.protocol.headers.base import write_header
 from cometmq.protocol.headers.send import SendHeaderV2
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import StoredMessage, unpack_records
-from cometmq.protocol.message_id import OffsetId
-from cometmq.protocol.properties import decode_properties, encode_properties
+from cometmq.protocol.records.compression import decompress
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import StoredMessage, unpack_records
+from cometmq.protocol.records.message_id import OffsetId
+from cometmq.protocol.records.properties import decode_properties, encode_properties
 from cometmq.seams import RealClock
 from cometmq.store.config import StoreConfig
+from cometmq.store.log.new_message import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_message import NewMessage
 
 TOPIC, QUEUES = "Swap", 4
 SCHEDULE, LEVEL, DELAY_MS = "SCHEDULE_TOPIC_XXXX", 18, 7_200_000

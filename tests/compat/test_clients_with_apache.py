@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from cometmq.client.consumer.offset_file import OffsetFile, offsets_path
+from cometmq.client.consumer.shared.offset_file import OffsetFile, offsets_path
 from cometmq.client.message import Message
-from cometmq.client.queue_choice import by_hash
+from cometmq.client.send.selectors import by_hash
 from cometmq.client.unique_id import UniqueKeys
 from cometmq.disk import RealDisk
 from cometmq.protocol.bodies.queues import MessageQueue

@@ -6,7 +6,11 @@ from itertools import chain, pairwise
 
 import pytest
 
-from cometmq.client.consumer.allocate import ConsistentHash, clients_in_order, queues_in_order
+from cometmq.client.consumer.shared.allocate import (
+    ConsistentHash,
+    clients_in_order,
+    queues_in_order,
+)
 from cometmq.protocol.bodies.queues import MessageQueue
 from peers.clusters import CHOSEN, KINDS, QUICK
 from peers.comet import CometNamesrv

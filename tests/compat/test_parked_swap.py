@@ -8,15 +8,15 @@ import pytest
 
 from cometmq.protocol.bodies.heartbeat import Heartbeat, ProducerData
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.headers.base import read_header
 from cometmq.protocol.headers.offset import OffsetReplyHeader, QueueHeader
 from cometmq.protocol.headers.pull import PullHeader
 from cometmq.protocol.headers.send import SendHeaderV2, SendReplyHeader
 from cometmq.protocol.headers.transaction import CheckTransactionHeader, EndTransactionHeader
-from cometmq.protocol.message import unpack_record, unpack_records
-from cometmq.protocol.message_id import OffsetId
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.java.fastjson import dumps
+from cometmq.protocol.records.message import unpack_record, unpack_records
+from cometmq.protocol.records.message_id import OffsetId
+from cometmq.protocol.records.properties import encode_properties
 from cometmq.remoting.dispatch import Dispatcher, Reply, Route
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.pool import Pool

@@ -6,10 +6,10 @@ import pytest
 
 from cometmq.disk import RealDisk
 from cometmq.protocol.filter.bloom import BloomFilter
-from cometmq.protocol.java import hash_code
-from cometmq.protocol.message import unpack_records
-from cometmq.store.consume_queue import UNIT
-from cometmq.store.queue_extension import QueueExtension, is_address
+from cometmq.protocol.java.values import hash_code
+from cometmq.protocol.records.message import unpack_records
+from cometmq.store.queue.consume_queue import UNIT
+from cometmq.store.queue.queue_extension import QueueExtension, is_address
 from peers.apache import mqadmin
 from peers.driver import run_java, start_java
 

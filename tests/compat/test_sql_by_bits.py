@@ -10,8 +10,8 @@ import pytest
 
 from cometmq.disk import RealDisk
 from cometmq.protocol.filter.bloom import BloomFilter
-from cometmq.store.consume_queue import UNIT
-from cometmq.store.queue_extension import QueueExtension, is_address
+from cometmq.store.queue.consume_queue import UNIT
+from cometmq.store.queue.queue_extension import QueueExtension, is_address
 from peers import ports
 from peers.apache import ApacheBroker, mqadmin
 from peers.comet import CometBroker, CometNamesrv

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cometmq.store import index
+from cometmq.store.index import index
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from collections import Counter
 from random import Random
 
 from cometmq.errors import StoreFailed
-from cometmq.store.marks import marks_of
+from cometmq.store.index.tag_and_keys import marks_of
 from cometmq.store.message_store import MessageStore
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk

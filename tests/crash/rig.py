@@ -21,15 +21,15 @@ from pathlib import Path
 from random import Random
 
 from cometmq.errors import BeingDeleted, DiskFull, Malformed
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import StoredMessage, unpack_records
-from cometmq.protocol.properties import encode_properties
-from cometmq.store.checkpoint import read_checkpoint
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import StoredMessage, unpack_records
+from cometmq.protocol.records.properties import encode_properties
 from cometmq.store.config import StoreConfig
-from cometmq.store.found import GetStatus, Stored
-from cometmq.store.marks import marks_of
+from cometmq.store.index.tag_and_keys import marks_of
+from cometmq.store.log.new_message import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_message import NewMessage
+from cometmq.store.queue.results import GetStatus, Stored
+from cometmq.store.recovery.checkpoint import read_checkpoint
 from cometmq.store.state_file import StateFile
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import PowerCut, ShadowDisk

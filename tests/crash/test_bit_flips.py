@@ -19,10 +19,10 @@ from random import Random
 
 import pytest
 
-from cometmq.protocol.message import HEADS, unpack_records
-from cometmq.store.found import GetStatus
+from cometmq.protocol.records.message import HEADS, unpack_records
+from cometmq.store.log.new_message import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_message import NewMessage
+from cometmq.store.queue.results import GetStatus
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import FILE_SIZE, QUEUES, START_MS, History, Sent, open_store, put, running, settled

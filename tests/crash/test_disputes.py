@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.protocol.message import HEADS, unpack_records
-from cometmq.protocol.properties import encode_properties
-from cometmq.store.new_message import NewMessage
+from cometmq.protocol.records.message import HEADS, unpack_records
+from cometmq.protocol.records.properties import encode_properties
+from cometmq.store.log.new_message import NewMessage
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import FOREVER_MS, START_MS, open_store, rebuild, running, settled

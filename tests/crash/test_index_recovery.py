@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from cometmq.store.index_file import HEADER
+from cometmq.store.index.index_file import HEADER
 from cometmq.testing.shadow_disk import ShadowDisk
 from cometmq.testing.shadow_files import SECTOR_SIZE
 from crash.rig import EVERY_KEY, History, check, put, running

@@ -10,20 +10,11 @@ import msgspec
 import pytest
 
 from cometmq.errors import PeerError, WorldError
-from cometmq.store import (
-    checkpoint,
-    commit_log,
-    consume_queue,
-    dispatcher,
-    flusher,
-    housekeeping,
-    index_file,
-    queue_files,
-    queue_table,
-    recovery,
-    state_file,
-    walk,
-)
+from cometmq.store import housekeeping, state_file
+from cometmq.store.index import index_file
+from cometmq.store.log import commit_log, flusher, walk
+from cometmq.store.queue import consume_queue, queue_files, queue_table
+from cometmq.store.recovery import checkpoint, rebuild, recovery
 from cometmq.testing.shadow_disk import ShadowDisk
 from cometmq.testing.shadow_files import ShadowFile
 from crash.histories import CLEANING_KINDS, KINDS, crash_states
@@ -175,7 +166,7 @@ def half_an_index_entry_is_believed(patch: pytest.MonkeyPatch) -> None:
 
 
 def queues_are_not_made_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(dispatcher.Requeueing, "put", lambda self, *record: None)
+    patch.setattr(rebuild.QueueRebuilder, "put", lambda self, *record: None)
 
 
 def a_topic_takes_messages_while_it_is_deleted(patch: pytest.MonkeyPatch) -> None:

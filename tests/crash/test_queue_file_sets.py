@@ -16,9 +16,9 @@ from random import Random
 import pytest
 
 from cometmq.errors import BadState
-from cometmq.protocol.message import unpack_records
-from cometmq.store.found import GetStatus
+from cometmq.protocol.records.message import unpack_records
 from cometmq.store.message_store import MessageStore
+from cometmq.store.queue.results import GetStatus
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import CHECKPOINT, QUEUES, ROOT, START_MS, History, Sent, open_store, put, put_batch

@@ -14,8 +14,8 @@ from random import Random
 
 import pytest
 
-from cometmq.protocol.properties import encode_properties
-from cometmq.store.new_message import NewMessage
+from cometmq.protocol.records.properties import encode_properties
+from cometmq.store.log.new_message import NewMessage
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import (

@@ -21,7 +21,7 @@ from cometmq.protocol.codes import VERSION, RequestCode
 from cometmq.protocol.codes import RequestCode as Code
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers import namesrv as headers
-from cometmq.protocol.message import body_crc
+from cometmq.protocol.records.message import body_crc
 from cometmq.remoting.pool import Pool
 from remoting.rig import pooling
 

@@ -19,7 +19,7 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.headers import namesrv as headers
 from cometmq.protocol.limits import INBOUND_SIZE_MAX, OUTBOUND_SIZE_MAX, WRITE_SIZE_MAX
-from cometmq.protocol.message import body_crc
+from cometmq.protocol.records.message import body_crc
 from cometmq.testing.clock import ManualClock
 from hostile.rig import (
     Here,
@@ -82,10 +82,7 @@ def in_process(folder: Path, clock: ManualClock) -> NameServer:
 @on_both
 async def test_half_a_frame_is_not_waited_for_for_ever(tmp_path):
     clock = ManualClock()
-    async with (
-        in_process(tmp_path, clock) as server,
-        healthy(Here(server.port)) as client,
-    ):
+    async with in_process(tmp_path, clock) as server, healthy(Here(server.port)) as client:
         async with (
             raw_peer(server.port) as prefix,
             raw_peer(server.port) as half,

@@ -16,7 +16,7 @@ from cometmq.protocol.bodies.register import RegisterBroker, encode_register
 from cometmq.protocol.bodies.tables import TopicConfig, TopicConfigTable
 from cometmq.protocol.codes import RequestCode as Code
 from cometmq.protocol.limits import FRAME_SIZE_MAX
-from cometmq.protocol.message import body_crc
+from cometmq.protocol.records.message import body_crc
 from hostile.rig import (
     BODIES,
     CODES,
@@ -94,10 +94,7 @@ ATTACKS: dict[str, tuple[bytes, object]] = {
     "a binary header of no fields": (binary_frame(105, b""), 1),
     "5 M digits": (json_frame("9" * 5_000_000), CLOSED),
     "a million digits in code": (json_frame("9" * 1_000_000), CLOSED),
-    "a million digits in a field": (
-        json_frame(103, register_fields(brokerId="9" * 1_000_000)),
-        1,
-    ),
+    "a million digits in a field": (json_frame(103, register_fields(brokerId="9" * 1_000_000)), 1),
     "a million bare digits in a field": (
         json_frame(103, b'{"brokerId":%b}' % (b"9" * 1_000_000)),
         1,

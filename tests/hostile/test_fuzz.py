@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 
 from cometmq.errors import PeerError
-from cometmq.live_settings import LiveSettings
 from cometmq.namesrv.config import UPDATE_RULES, NamesrvConfig
 from cometmq.namesrv.handlers import build_routes
 from cometmq.namesrv.kv_table import KvTable
@@ -31,10 +30,11 @@ from cometmq.protocol.codes import VERSION
 from cometmq.protocol.command import Codec, Command
 from cometmq.protocol.frame import FrameDecoder, encode_frame, encode_head
 from cometmq.protocol.headers.base import write_fields, write_header
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import body_crc
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import body_crc
 from cometmq.remoting.dispatch import FAILED, Call, Dispatcher, Reply
 from cometmq.remoting.lanes import Lanes
+from cometmq.settings.live_settings import LiveSettings
 from cometmq.testing.clock import ManualClock
 from hostile.rig import BODIES, CODES, FIELDS, VALUES, json_frame
 

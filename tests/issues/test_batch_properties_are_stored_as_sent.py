@@ -7,10 +7,10 @@ and removes WAIT from single sends only.
 import asyncio
 
 from broker.whole import open_whole, pull_header, send_header
-from cometmq.protocol.batch import pack_entries
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.message import pack_record, unpack_records
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.records.batch import pack_entries
+from cometmq.protocol.records.message import pack_record, unpack_records
+from cometmq.protocol.records.properties import encode_properties
 
 NOT_UTF8 = b"KEYS\x01k\xff\xfe1\x02TAGS\x01t\xe9"
 

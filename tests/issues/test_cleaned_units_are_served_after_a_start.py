@@ -3,9 +3,9 @@
 import pytest
 
 from cometmq.disk import RealDisk
-from cometmq.store.consume_queue import ConsumeQueue
-from cometmq.store.found import Verdict
-from cometmq.store.manifest import Bounds
+from cometmq.store.queue.consume_queue import ConsumeQueue
+from cometmq.store.queue.results import Verdict
+from cometmq.store.recovery.manifest import Bounds
 
 UNITS_A_FILE = 10
 

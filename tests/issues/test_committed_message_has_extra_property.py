@@ -17,7 +17,7 @@ from broker.test_transactions import (
     prepare,
 )
 from broker.works import at_work
-from cometmq.protocol.message import unpack_record
+from cometmq.protocol.records.message import unpack_record
 
 NAME = "TRAN_PREPARED_QUEUE_OFFSET"
 

@@ -6,7 +6,7 @@ import pytest
 
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.headers.base import NoHeader
-from cometmq.protocol.java import parse_properties
+from cometmq.protocol.java.values import parse_properties
 from cometmq.standalone import Standalone
 from peers.configured import ConfiguredBroker, ConfiguredNamesrv, shown, update
 from peers.raw import RawClient
@@ -47,10 +47,7 @@ def test_of_a_file_that_the_command_line_names(tmp_path):
 
 def test_of_both_in_one_process(tmp_path):
     async def story(text, **wanted):
-        async with (
-            Standalone(tmp_path) as cluster,
-            RawClient(cluster.broker_address) as client,
-        ):
+        async with Standalone(tmp_path) as cluster, RawClient(cluster.broker_address) as client:
             if text:
                 await client.ask(RequestCode.UPDATE_BROKER_CONFIG, NoHeader(), text.encode())
             reply = await client.ask(RequestCode.GET_BROKER_CONFIG, NoHeader())

@@ -9,14 +9,14 @@ import threading
 import pytest
 
 from broker.whole import SUSPEND, at_broker, bodies, place
-from cometmq.broker import consumer_filters, expressions, filters
+from cometmq.broker.filtering import consumer_filters, expressions, filters
 from cometmq.protocol.bodies.heartbeat import CheckClient
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.filter import evaluate, numbers
 from cometmq.protocol.filter.numbers import java_double, java_long
 from cometmq.protocol.filter.sql import compile_condition, compile_sql
 from cometmq.protocol.filter.tags import subscription_of
+from cometmq.protocol.java.fastjson import dumps
 
 MESSAGES = 60
 # Different properties, so that they are not merged into one set.

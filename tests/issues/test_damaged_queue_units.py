@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
-from cometmq.protocol.java import hash_code
-from cometmq.protocol.message import unpack_records
+from cometmq.protocol.java.values import hash_code
 from cometmq.protocol.names import HALF_TOPIC
-from cometmq.store.found import GetStatus
+from cometmq.protocol.records.message import unpack_records
+from cometmq.store.queue.results import GetStatus
 from store.rig import NOON_MS, message, open_store, read_all
 
 COUNT = 600

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.java import parse_properties
+from cometmq.protocol.java.values import parse_properties
 from peers.admin import AdminShell
 from peers.apache import ApacheBroker, ApacheNamesrv
 from peers.comet import CometBroker, CometNamesrv

@@ -10,7 +10,7 @@ import struct
 import pytest
 
 from cometmq.errors import BadState
-from cometmq.store.checkpoint import read_checkpoint
+from cometmq.store.recovery.checkpoint import read_checkpoint
 from store.rig import NOON_MS, RoomyDisk, bodies, message, open_store, read_all
 
 LOG_FILE_SIZE = 4096

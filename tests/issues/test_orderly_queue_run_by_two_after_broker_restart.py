@@ -17,7 +17,7 @@ import pytest
 from clients_live.consuming import make_topic, named
 from cometmq.protocol.bodies.queues import LockedQueues, LockQueues, MessageQueue
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import dumps, loads
+from cometmq.protocol.java.fastjson import dumps, loads
 from peers.clusters import QUICK, running
 from peers.members import JavaMember, PythonMember, wait_until
 from peers.raw import RawClient

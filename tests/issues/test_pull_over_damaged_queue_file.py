@@ -6,7 +6,7 @@ from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.flags import PullFlag
 from cometmq.protocol.headers.base import read_header
 from cometmq.protocol.headers.pull import PullHeader, PullReplyHeader
-from cometmq.protocol.message import unpack_records
+from cometmq.protocol.records.message import unpack_records
 from peers.comet import CometBroker, CometNamesrv
 from peers.raw import RawClient
 

@@ -9,7 +9,7 @@ import pytest
 
 from broker.whole import open_whole, pull_header
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.message import unpack_records
+from cometmq.protocol.records.message import unpack_records
 
 
 @pytest.mark.parametrize("subscription", ["*", "a || b"])

@@ -16,7 +16,7 @@ from cometmq.protocol.flags import PullFlag
 from cometmq.protocol.headers.base import read_header
 from cometmq.protocol.headers.offset import OffsetReplyHeader, QueueHeader
 from cometmq.protocol.headers.pull import PullHeader, PullReplyHeader
-from cometmq.protocol.message import unpack_records
+from cometmq.protocol.records.message import unpack_records
 from peers import comet
 from peers.raw import GROUP, RawClient
 

@@ -6,7 +6,7 @@ was another one at the next start.
 
 import pytest
 
-from cometmq.protocol.java import parse_properties
+from cometmq.protocol.java.values import parse_properties
 from peers.configured import ConfiguredBroker, ConfiguredNamesrv, shown, update
 
 KEYS = {ConfiguredBroker: "brokerConfigPath", ConfiguredNamesrv: "configStorePath"}

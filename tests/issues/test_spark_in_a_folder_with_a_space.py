@@ -13,8 +13,8 @@ pytest.importorskip("pyspark", reason="needs the spark extra: pip install 'comet
 
 ASKED = """
 from pyspark.sql import SparkSession
-from cometmq.spark.interpreter import use_python
-from cometmq.spark.jvm import use_java
+from cometmq.spark.setup.interpreter import use_python
+from cometmq.spark.setup.jvm import use_java
 use_java()
 print(use_python())
 spark = (

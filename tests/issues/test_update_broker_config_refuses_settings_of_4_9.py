@@ -14,9 +14,9 @@ from cometmq.broker.config import BrokerConfig
 from cometmq.broker.startup import broker_settings
 from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.java import parse_properties
-from cometmq.settings import as_properties
-from cometmq.start_settings import Given
+from cometmq.protocol.java.values import parse_properties
+from cometmq.settings.settings import as_properties
+from cometmq.settings.start_settings import Given
 from cometmq.store.config import StoreConfig
 
 UPDATE, GET = RequestCode.UPDATE_BROKER_CONFIG, RequestCode.GET_BROKER_CONFIG

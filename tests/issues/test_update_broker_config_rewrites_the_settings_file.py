@@ -11,7 +11,7 @@ import pytest
 
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.update_rules import UPDATE_RULES
-from cometmq.live_settings import LiveSettings
+from cometmq.settings.live_settings import LiveSettings
 from cometmq.testing.shadow_disk import ShadowDisk
 from peers.configured import ConfiguredBroker, ConfiguredNamesrv, shown, update
 
@@ -90,10 +90,7 @@ def test_the_backup_is_written_first(monkeypatch):
     monkeypatch.setattr(disk, "replace", noted)
     config = BrokerConfig(broker_name="b", broker_ip1="127.0.0.1")
     asyncio.run(LiveSettings((config,), UPDATE_RULES, file, disk).update(b"traceOn=false"))
-    assert replaced == [
-        ("broker.conf.bak", b"traceOn=true\n"),
-        ("broker.conf", b"traceOn=false\n"),
-    ]
+    assert replaced == [("broker.conf.bak", b"traceOn=true\n"), ("broker.conf", b"traceOn=false\n")]
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from cometmq.errors import BeingDeleted
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.java import hash_code
+from cometmq.protocol.java.values import hash_code
+from cometmq.protocol.records.hosts import Host
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
 from store.rig import EVER_MS, NOON_MS, SIZES, message, open_store, records

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from cometmq.disk import RealDisk
-from cometmq.live_settings import LiveSettings
 from cometmq.namesrv.config import UPDATE_RULES, NamesrvConfig
 from cometmq.namesrv.handlers import build_routes
 from cometmq.namesrv.kv_table import KvTable
@@ -13,11 +12,12 @@ from cometmq.namesrv.route_table import RouteTable
 from cometmq.protocol.codes import VERSION
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import write_header
-from cometmq.protocol.hosts import Host
+from cometmq.protocol.records.hosts import Host
 from cometmq.remoting.dispatch import Call, Dispatcher, Reply
 from cometmq.remoting.lanes import Lanes
+from cometmq.settings.live_settings import LiveSettings
+from cometmq.settings.unused_settings import FixedServerConfig, IgnoredServerConfig
 from cometmq.testing.clock import ManualClock
-from cometmq.unused_settings import FixedServerConfig, IgnoredServerConfig
 
 
 class FakeLink:

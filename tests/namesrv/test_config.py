@@ -6,9 +6,9 @@ import pytest
 
 from cometmq.namesrv.config import UPDATE_RULES, NamesrvConfig
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.java import parse_properties
-from cometmq.settings import as_texts
-from cometmq.unused_settings import FixedServerConfig, IgnoredServerConfig
+from cometmq.protocol.java.values import parse_properties
+from cometmq.settings.settings import as_texts
+from cometmq.settings.unused_settings import FixedServerConfig, IgnoredServerConfig
 
 PATHS = {"kv_config_path": "k", "config_store_path": "c"}
 SHAPES = (NamesrvConfig, IgnoredServerConfig, FixedServerConfig)

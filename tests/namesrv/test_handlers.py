@@ -7,9 +7,9 @@ import pytest
 from cometmq.protocol.bodies.register import RegisterBroker, encode_register
 from cometmq.protocol.bodies.tables import DataVersion, TopicConfig, TopicConfigTable
 from cometmq.protocol.codes import VERSION_4_9_4, RequestCode, ResponseCode
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.headers import namesrv as headers
-from cometmq.protocol.message import body_crc
+from cometmq.protocol.java.fastjson import dumps
+from cometmq.protocol.records.message import body_crc
 
 TOPICS = TopicConfigTable(
     data_version=DataVersion(counter=1, timestamp=2),

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cometmq.client.consumer import allocate
+from cometmq.client.consumer.shared import allocate
 from cometmq.protocol.bodies.queues import MessageQueue
 from peers.driver import run_java
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import NoHeader
-from cometmq.protocol.java import parse_properties
+from cometmq.protocol.java.values import parse_properties
 from peers.comet import CometBroker, CometNamesrv
 from peers.raw import RawClient
 

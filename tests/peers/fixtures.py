@@ -25,8 +25,7 @@ def apache_class_path() -> str:
 
 @pytest.fixture
 def apache_namesrv(
-    apache_class_path: str,
-    tmp_path_factory: pytest.TempPathFactory,
+    apache_class_path: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., ApacheNamesrv]]:
     """Factory of started name servers: apache_namesrv(conf=..., port=...)."""
     with ExitStack() as started:
@@ -41,8 +40,7 @@ def apache_namesrv(
 
 @pytest.fixture
 def apache_broker(
-    apache_class_path: str,
-    tmp_path_factory: pytest.TempPathFactory,
+    apache_class_path: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., ApacheBroker]]:
     """Factory of started brokers: apache_broker(namesrv="127.0.0.1:9876", name=..., conf=...)."""
     with ExitStack() as started:

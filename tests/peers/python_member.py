@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 from cometmq.client.config import ClientConfig, PushConsumerConfig
-from cometmq.client.consumer import allocate
-from cometmq.client.consumer.push import PushConsumer
+from cometmq.client.consumer.push.push import PushConsumer
+from cometmq.client.consumer.shared import allocate
 from cometmq.client.message import ReceivedMessage
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom
 from cometmq.protocol.bodies.queues import MessageQueue
@@ -45,9 +45,7 @@ async def join(namesrv: str, topic: str, group: str, *how: str) -> PushConsumer:
     """A consumer that tells what it consumes."""
     name, given, order, sleep_ms = how
     config = PushConsumerConfig(
-        group=group,
-        consume_from=ConsumeFrom.FIRST_OFFSET,
-        allocation=strategy(topic, name, given),
+        group=group, consume_from=ConsumeFrom.FIRST_OFFSET, allocation=strategy(topic, name, given)
     )
     client = ClientConfig(
         name_servers=namesrv, poll_name_server_interval_ms=1000, pull_delay_when_exception_ms=200

@@ -18,8 +18,8 @@ from cometmq.protocol.headers.offset import (
 from cometmq.protocol.headers.pull import PullHeader, PullReplyHeader
 from cometmq.protocol.headers.send import SendHeaderV2, SendReplyHeader
 from cometmq.protocol.headers.topic import CreateTopicHeader
-from cometmq.protocol.message import StoredMessage, unpack_records
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.records.message import StoredMessage, unpack_records
+from cometmq.protocol.records.properties import encode_properties
 from cometmq.remoting.dispatch import Dispatcher
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.pool import Pool

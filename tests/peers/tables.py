@@ -7,8 +7,8 @@ from pathlib import Path
 from cometmq.protocol.bodies.heartbeat import ConsumerData, Heartbeat, Subscription
 from cometmq.protocol.bodies.tables import GroupConfig
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.headers.base import NoHeader
+from cometmq.protocol.java.fastjson import dumps
 from peers.apache import ApacheBroker, ApacheNamesrv
 from peers.raw import RawClient
 

@@ -15,10 +15,7 @@ import pytest
 from power.cleaning import MOMENTS, CleaningRun
 from power.ext4 import Ext4, missing
 
-pytestmark = [
-    pytest.mark.skipif(bool(missing()), reason=missing()),
-    pytest.mark.timeout(1800),
-]
+pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(1800)]
 
 IS_CAMPAIGN = "COMETMQ_POWER_CYCLES" in os.environ
 CYCLES_MAX = int(os.environ.get("COMETMQ_POWER_CYCLES", "12"))

@@ -12,10 +12,7 @@ import pytest
 from power.cycles import Run
 from power.ext4 import Ext4, missing
 
-pytestmark = [
-    pytest.mark.skipif(bool(missing()), reason=missing()),
-    pytest.mark.timeout(1200),
-]
+pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(1200)]
 
 CYCLES = int(os.environ.get("COMETMQ_POWER_CYCLES", "15"))
 SEED = int(os.environ.get("COMETMQ_POWER_SEED", random.randrange(10**6)))

@@ -37,13 +37,13 @@ from pathlib import Path
 
 from cometmq.disk import RealDisk
 from cometmq.errors import Malformed, WorldError
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import unpack_records
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import unpack_records
+from cometmq.protocol.records.properties import encode_properties
 from cometmq.seams import RealClock
 from cometmq.store.config import FlushDiskType, StoreConfig
+from cometmq.store.log.new_message import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_message import NewMessage
 from cometmq.store.state_file import StateFile
 
 TOPIC, QUEUES, SENDERS = "Power", 4, 8

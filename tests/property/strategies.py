@@ -12,8 +12,8 @@ from batch_entries import BatchEntry
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.codes import LANGUAGES
 from cometmq.protocol.command import NO_FIELDS, Codec, Command
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import StoredMessage, host_flags
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import StoredMessage, host_flags
 
 texts = st.text(max_size=20)
 int16s = st.integers(-(2**15), 2**15 - 1)

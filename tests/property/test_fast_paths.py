@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cometmq.broker.stored_properties import StoredProperties
 from cometmq.protocol.headers import namesrv, offset, pull, query, send
 from cometmq.protocol.headers.base import Header, number_writer, text_writer, write_header
-from cometmq.protocol.properties import (
+from cometmq.protocol.records.properties import (
     CLUSTER,
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
@@ -19,8 +19,8 @@ from cometmq.protocol.properties import (
     put_property,
     take_property,
 )
-from cometmq.protocol.property_columns import property_columns
-from cometmq.store.marks import all_marks, tag_code_and_keys
+from cometmq.protocol.records.property_columns import property_columns
+from cometmq.store.index.tag_and_keys import all_marks, tag_code_and_keys
 
 int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)

@@ -14,15 +14,15 @@ from cometmq.protocol.bodies.heartbeat import decode_heartbeat
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.bodies.register import decode_register
 from cometmq.protocol.command import Command, decode_binary, decode_json
-from cometmq.protocol.compression import decompress, inflate
-from cometmq.protocol.fastjson import loads, standard_json
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.frame import FrameDecoder, encode_frame
 from cometmq.protocol.headers.base import read_header
-from cometmq.protocol.java import parse_properties
-from cometmq.protocol.message import unpack_record, unpack_records
-from cometmq.protocol.message_id import OffsetId, UniqueKey
-from cometmq.protocol.properties import decode_properties
+from cometmq.protocol.java.fastjson import loads, standard_json
+from cometmq.protocol.java.values import parse_properties
+from cometmq.protocol.records.compression import decompress, inflate
+from cometmq.protocol.records.message import unpack_record, unpack_records
+from cometmq.protocol.records.message_id import OffsetId, UniqueKey
+from cometmq.protocol.records.properties import decode_properties
 from property.strategies import SPITEFUL, mutants
 from protocol.golden import BODIES, HEADERS, bytes_of, entries
 from searches import examples

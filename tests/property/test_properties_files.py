@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cometmq.protocol.java_properties import edit_properties, parse_properties
+from cometmq.protocol.java.java_properties import edit_properties, parse_properties
 
 KEYS = ("a", "traceOn", "tls.server.mode", "k k", "=:#!", "", "é")
 BREAKS = st.sampled_from(["\n", "\r\n", "\r"])

@@ -13,27 +13,12 @@ from batch_entries import pack_batch, unpack_batch
 from cometmq.protocol.bodies.heartbeat import Heartbeat, decode_heartbeat
 from cometmq.protocol.bodies.register import RegisterBroker, decode_register, encode_register
 from cometmq.protocol.bodies.tables import TopicConfig, TopicConfigTable
-from cometmq.protocol.command import (
-    Command,
-    decode_binary,
-    decode_json,
-    encode_binary,
-    encode_json,
-)
-from cometmq.protocol.compression import compress, decompress
-from cometmq.protocol.fastjson import dumps, loads, standard_json
+from cometmq.protocol.command import Command, decode_binary, decode_json, encode_binary, encode_json
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.frame import FrameDecoder, encode_frame, encode_head
 from cometmq.protocol.headers.base import read_header, write_header
-from cometmq.protocol.hosts import pack_host, unpack_host
-from cometmq.protocol.java import (
-    double_text,
-    format_properties,
-    hash_code,
-    parse_properties,
-)
-from cometmq.protocol.message import pack_record, unpack_record, unpack_records
-from cometmq.protocol.message_id import OffsetId, UniqueKey
+from cometmq.protocol.java.fastjson import dumps, loads, standard_json
+from cometmq.protocol.java.values import double_text, format_properties, hash_code, parse_properties
 from cometmq.protocol.names import (
     BUILT_IN_GROUPS,
     check_group,
@@ -41,7 +26,11 @@ from cometmq.protocol.names import (
     with_namespace,
     without_namespace,
 )
-from cometmq.protocol.properties import decode_properties, encode_properties
+from cometmq.protocol.records.compression import compress, decompress
+from cometmq.protocol.records.hosts import pack_host, unpack_host
+from cometmq.protocol.records.message import pack_record, unpack_record, unpack_records
+from cometmq.protocol.records.message_id import OffsetId, UniqueKey
+from cometmq.protocol.records.properties import decode_properties, encode_properties
 from property.strategies import (
     batch_entries,
     binary_commands,

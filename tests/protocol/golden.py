@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from cometmq.protocol.bodies import consumer, heartbeat, queues, register, route, stats, tables
-from cometmq.protocol.fastjson import Body
 from cometmq.protocol.headers import (
     acl,
     base,
@@ -25,6 +24,7 @@ from cometmq.protocol.headers import (
 )
 from cometmq.protocol.headers import consumer as consumer_headers
 from cometmq.protocol.headers.base import Header, NoHeader
+from cometmq.protocol.java.fastjson import Body
 
 FOLDER = Path(__file__).parent.parent / "golden"
 

@@ -7,7 +7,7 @@ import pytest
 from batch_entries import BatchEntry, pack_batch, unpack_batch
 from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.limits import BATCH_COUNT_MAX
-from cometmq.protocol.properties import decode_properties
+from cometmq.protocol.records.properties import decode_properties
 from protocol.golden import bytes_of, each
 
 

@@ -20,7 +20,7 @@ from cometmq.protocol.bodies.queues import LockQueues, MessageQueue
 from cometmq.protocol.bodies.route import TopicRoute
 from cometmq.protocol.bodies.stats import TopicOffset, TopicStats
 from cometmq.protocol.bodies.tables import TopicConfig, TopicConfigTable
-from cometmq.protocol.fastjson import Body, dumps, loads
+from cometmq.protocol.java.fastjson import Body, dumps, loads
 from protocol.golden import BODIES, BODY_OF_CLASS, bytes_of, each, entries
 
 # What our text cannot be equal to, and why.

@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from cometmq.protocol.bodies import consumer, heartbeat, register, route, stats, tables
-from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.frame import FrameDecoder, encode_frame
 from cometmq.protocol.headers import client, namesrv, offset, pull, query, send, topic
 from cometmq.protocol.headers import consumer as consumer_headers
 from cometmq.protocol.headers.base import NoHeader, read_header, write_header
-from cometmq.protocol.message import StoredMessage, body_crc, pack_record, unpack_records
+from cometmq.protocol.java.fastjson import dumps, loads
+from cometmq.protocol.records.message import StoredMessage, body_crc, pack_record, unpack_records
 from protocol.golden import bytes_of, each, entries
 
 BYTES = "the user's own"

@@ -2,10 +2,11 @@
 
 import pytest
 
-from cometmq.protocol import codes, flags, limits, names, properties
+from cometmq.protocol import codes, flags, limits, names
 from cometmq.protocol.bodies import consumer, heartbeat
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.flags import MessageFlag, Perm, PullFlag, TopicFlag
+from cometmq.protocol.records import properties
 from protocol.golden import value_of
 
 

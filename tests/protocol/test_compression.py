@@ -6,8 +6,8 @@ import zlib
 import pytest
 
 from cometmq.errors import Malformed, NotInstalled, TooLarge
-from cometmq.protocol.compression import compress, decompress, inflate
 from cometmq.protocol.flags import MessageFlag
+from cometmq.protocol.records.compression import compress, decompress, inflate
 from protocol.golden import bytes_of, each, entries
 
 KINDS = [MessageFlag.ZLIB, MessageFlag.LZ4, MessageFlag.ZSTD]

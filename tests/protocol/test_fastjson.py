@@ -9,7 +9,7 @@ from cometmq.protocol.bodies.consumer import ConsumerStatus, ResetOffsets
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.bodies.route import BrokerData, ClusterInfo, TopicRoute
 from cometmq.protocol.bodies.stats import BrokerStats, ConsumeStats, StatsItem
-from cometmq.protocol.fastjson import dumps, loads, standard_json
+from cometmq.protocol.java.fastjson import dumps, loads, standard_json
 from cometmq.protocol.limits import RESOLVED_PARTS_MAX
 
 QUEUE = '{"brokerName":"b","queueId":0,"topic":"t"}'

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.errors import Malformed
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import (
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import (
     StoredMessage,
     glance_at_records,
     pack_record,

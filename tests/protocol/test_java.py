@@ -2,14 +2,14 @@
 
 import pytest
 
-from cometmq.protocol.java import (
+from cometmq.protocol.java.values import (
     double_text,
     format_properties,
     hash_code,
     java_text,
     parse_properties,
 )
-from cometmq.protocol.message import body_crc
+from cometmq.protocol.records.message import body_crc
 from protocol.golden import each
 
 

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from cometmq.errors import Malformed, TooLarge
-from cometmq.protocol.compression import decompress
-from cometmq.protocol.hosts import Host
 from cometmq.protocol.limits import MESSAGE_SIZE_MAX, PROPERTIES_SIZE_MAX, TOPIC_LENGTH_MAX
-from cometmq.protocol.message import (
+from cometmq.protocol.records.compression import decompress
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import (
     MAGIC,
     RECORD_SIZE_MIN,
     StoredMessage,

@@ -6,8 +6,8 @@ from ipaddress import ip_address
 import pytest
 
 from cometmq.errors import Malformed
-from cometmq.protocol.hosts import Host, pack_host, unpack_host
-from cometmq.protocol.message_id import OffsetId, UniqueKey, offset_id_format
+from cometmq.protocol.records.hosts import Host, pack_host, unpack_host
+from cometmq.protocol.records.message_id import OffsetId, UniqueKey, offset_id_format
 from protocol.golden import each
 
 

@@ -7,11 +7,11 @@ from cometmq.protocol.bodies.tables import (
     ConsumerOffsetTable,
     DelayOffsetTable,
     GroupConfigTable,
-    KvTable,
+    KeyValues,
     TopicConfigTable,
 )
-from cometmq.protocol.fastjson import Body, dumps, loads
-from cometmq.protocol.pretty import pretty
+from cometmq.protocol.java.fastjson import Body, dumps, loads
+from cometmq.protocol.java.pretty import pretty
 from protocol.golden import bytes_of, each
 
 SHAPES = {
@@ -41,9 +41,9 @@ class Nothing(Body):
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        (KvTable(), '{\n\t"table":{}\n}'),
+        (KeyValues(), '{\n\t"table":{}\n}'),
         (Nothing(), "{\n\t\n}"),
-        (KvTable(table={'a"b': "c\n"}), '{\n\t"table":{\n\t\t"a\\"b":"c\\n"\n\t}\n}'),
+        (KeyValues(table={'a"b': "c\n"}), '{\n\t"table":{\n\t\t"a\\"b":"c\\n"\n\t}\n}'),
         (DelayOffsetTable(offset_table={2: 1, 1: 5}), '{\n\t"offsetTable":{1:5,2:1\n\t}\n}'),
     ],
 )

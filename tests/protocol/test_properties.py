@@ -3,7 +3,7 @@
 import pytest
 
 from cometmq.errors import Malformed
-from cometmq.protocol.properties import decode_properties, encode_properties
+from cometmq.protocol.records.properties import decode_properties, encode_properties
 from protocol.golden import each
 
 

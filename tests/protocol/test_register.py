@@ -9,9 +9,9 @@ import pytest
 from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.bodies.register import RegisterBroker, decode_register, encode_register
 from cometmq.protocol.bodies.tables import TopicConfig
-from cometmq.protocol.compression import inflate
 from cometmq.protocol.limits import INFLATED_SIZE_MAX
-from cometmq.protocol.message import body_crc
+from cometmq.protocol.records.compression import inflate
+from cometmq.protocol.records.message import body_crc
 from protocol.golden import bytes_of, each
 
 

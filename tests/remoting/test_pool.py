@@ -12,16 +12,7 @@ from cometmq.remoting.dispatch import Reply, Route
 from cometmq.remoting.limits import Limits
 from cometmq.seams import RealNet
 from cometmq.testing.clock import ManualClock
-from remoting.rig import (
-    ECHO,
-    PARK,
-    NoteHeader,
-    on_asyncio,
-    on_both,
-    pooling,
-    serving,
-    until,
-)
+from remoting.rig import ECHO, PARK, NoteHeader, on_asyncio, on_both, pooling, serving, until
 
 
 class CountingNet(RealNet):

@@ -17,8 +17,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 
-from cometmq.spark.interpreter import use_python
 from cometmq.spark.jobs.archive import archive
+from cometmq.spark.setup.interpreter import use_python
 from spark.streams import NO_WORKER
 
 ROWS_A_BATCH = 200

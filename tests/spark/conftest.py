@@ -43,8 +43,8 @@ def spark(tmp_path_factory):
     pytest.importorskip("pyspark", reason="needs the spark extra: pip install 'cometmq[spark]'")
     from pyspark.sql import SparkSession
 
-    from cometmq.spark.interpreter import use_python
-    from cometmq.spark.jvm import use_java
+    from cometmq.spark.setup.interpreter import use_python
+    from cometmq.spark.setup.jvm import use_java
 
     use_java()
     use_python()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cometmq.spark.recognition import Attempt
-from cometmq.spark.sink import RocketMQStreamWriter, WriteOptions, Written, _write
+from cometmq.spark.write.already_stored import WriteAttempt
+from cometmq.spark.write.sink import RocketMQStreamWriter, WriteOptions, Written, _write
 
 ROWS = 300  # of a partition
 PARTITIONS = 2
@@ -34,7 +34,7 @@ def play(server: str, topic: str, checkpoint: Path, batches: int, delivery: str)
     for number in range(begin, batches):
         messages: list[Written] = []
         for partition in range(PARTITIONS):
-            attempt = Attempt("player", str(number), partition, False)
+            attempt = WriteAttempt("player", str(number), partition, False)
             messages.append(_write(options, attempt, iter(batch_of(number, partition))))
         RocketMQStreamWriter(options).commit(messages, number)
         spare = checkpoint.with_suffix(".new")

@@ -4,11 +4,11 @@ from typing import Any
 
 from hypothesis import strategies as some
 
-from cometmq.protocol.compression import compress, decompress
 from cometmq.protocol.flags import MessageFlag
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import StoredMessage, pack_record
-from cometmq.protocol.message_id import OffsetId
+from cometmq.protocol.records.compression import compress, decompress
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import StoredMessage, pack_record
+from cometmq.protocol.records.message_id import OffsetId
 
 NEEDS = "needs the spark extra: pip install 'cometmq[spark]'"
 _INT64 = range(-(2**63), 2**63)

@@ -3,14 +3,14 @@
 import time
 from collections.abc import Iterable, Sequence
 
-from cometmq.protocol.batch import pack_entries
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.headers.base import Header, read_header
 from cometmq.protocol.headers.offset import OffsetReplyHeader, QueueHeader
 from cometmq.protocol.headers.send import SendHeaderV2, SendReplyHeader
 from cometmq.protocol.headers.topic import CreateTopicHeader
-from cometmq.protocol.properties import encode_properties
-from cometmq.spark.link import Access, Link
+from cometmq.protocol.records.batch import pack_entries
+from cometmq.protocol.records.properties import encode_properties
+from cometmq.spark.read.link import Access, BlockingLink
 
 QUEUED_S_MAX = 60
 RESTED_S_MAX = 60  # brokers close a connection that rests for two minutes
@@ -21,7 +21,7 @@ class Sender:
     """One connection to one broker; another one, if it has rested for long."""
 
     def __init__(self, broker_address: str) -> None:
-        self._link = Link(broker_address, Access(timeout_ms=30_000))
+        self._link = BlockingLink(broker_address, Access(timeout_ms=30_000))
         self._used_at = time.monotonic()
         self._count = 0
 
@@ -37,7 +37,7 @@ class Sender:
     def ask(self, code: RequestCode, header: Header, body: bytes = b""):
         if time.monotonic() - self._used_at > RESTED_S_MAX:
             self._link.close()
-            self._link = Link(self._link.address, Access(timeout_ms=30_000))
+            self._link = BlockingLink(self._link.address, Access(timeout_ms=30_000))
         self._used_at = time.monotonic()
         response = self._link.ask(code, header, body)
         assert response.code == 0, response.remark

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from cometmq.errors import Malformed
-from cometmq.protocol.compression import compress
 from cometmq.protocol.flags import MessageFlag
-from cometmq.protocol.message import BLANK_MAGIC, StoredMessage, pack_record, unpack_record
+from cometmq.protocol.records.compression import compress
+from cometmq.protocol.records.message import BLANK_MAGIC, StoredMessage, pack_record, unpack_record
 from spark.rows import NEEDS, messages, packed, row_of
 
 pa = pytest.importorskip("pyarrow", reason=NEEDS)
 import numpy as np  # noqa: E402
 
-from cometmq.spark import batches  # noqa: E402
-from cometmq.spark.decode import Records  # noqa: E402
-from cometmq.spark.frames import Damage, LogFrames, records_of_pull  # noqa: E402
+from cometmq.spark.files.frames import Damage, LogFrames, records_of_pull  # noqa: E402
+from cometmq.spark.read import batches  # noqa: E402
+from cometmq.spark.read.decode import Records  # noqa: E402
 from cometmq.spark.schema import COLUMNS, arrow_schema  # noqa: E402
 
 FILE_SIZE = 1 << 16

@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cometmq.errors import NotInstalled
-from cometmq.spark import commands, doctor, jvm
+from cometmq.spark import commands
+from cometmq.spark.setup import doctor, jvm
 from peers.comet import CometNamesrv
 from spark.rows import NEEDS
 

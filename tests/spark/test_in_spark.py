@@ -16,9 +16,9 @@ pytest.importorskip("pyspark", reason=NEEDS)
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions
 
-from cometmq.spark.cluster import Cluster
-from cometmq.spark.link import Access
-from cometmq.spark.progress import GroupOffsets
+from cometmq.spark.read.cluster import Cluster
+from cometmq.spark.read.link import Access
+from cometmq.spark.read.progress import GroupOffsets
 from spark.streams import finished, under_way
 
 ROWS = int(os.environ.get("COMETMQ_SPARK_ROWS", "16000")) // 8 * 8

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason=NEEDS)
 import pyarrow as pa
 import pyspark
 
-from cometmq.spark.interpreter import use_python
+from cometmq.spark.setup.interpreter import use_python
 
 ARCHIVES = Path(pyspark.__file__).parent / "python" / "lib"
 

@@ -207,7 +207,7 @@ def rounds(monkeypatch):
 
 
 def test_a_job_runs_again_until_it_is_stopped(rounds, monkeypatch, capsys):
-    from cometmq.spark.jobs.outcome import Outcome
+    from cometmq.spark.jobs.outcome import JobOutcome
 
     turns = []
 
@@ -215,7 +215,7 @@ def test_a_job_runs_again_until_it_is_stopped(rounds, monkeypatch, capsys):
         turns.append(spark)
         if len(turns) == 3:
             raise KeyboardInterrupt
-        return Outcome("counted", ("n",), [(len(turns),)], [])
+        return JobOutcome("counted", ("n",), [(len(turns),)], [])
 
     assert rounds.run("counted", job, "local[1]", 1) == 0
     assert len(turns) == 3
@@ -224,10 +224,10 @@ def test_a_job_runs_again_until_it_is_stopped(rounds, monkeypatch, capsys):
 
 
 def test_an_alarm_is_an_exit_code(rounds, monkeypatch, capsys):
-    from cometmq.spark.jobs.outcome import Outcome
+    from cometmq.spark.jobs.outcome import JobOutcome
 
     def job(spark):
-        return Outcome("t", ("n",), [(1,)], [], "2 messages are lost")
+        return JobOutcome("t", ("n",), [(1,)], [], "2 messages are lost")
 
     assert rounds.run("t", job, "local[1]", 1) == rounds.FOUND == 3
     assert "cometmq: 2 messages are lost" in capsys.readouterr().err
@@ -237,13 +237,13 @@ def test_an_alarm_is_an_exit_code(rounds, monkeypatch, capsys):
 def test_times_fit_into_a_narrow_table(rounds):
     from rich.console import Console
 
-    from cometmq.spark.jobs.outcome import Outcome
+    from cometmq.spark.jobs.outcome import JobOutcome
 
     at = datetime(2026, 5, 1, 10, 30, 7, 615_000, UTC)
     names = ("kind", "group", "topic", "tag", "times", "messages", "first", "last")
     out = io.StringIO()
     row = ("dead", "billing", "orders", None, 16, 7, at, at)
-    rounds.show(Outcome("dlq", names, [row], []), Console(file=out, width=80))
+    rounds.show(JobOutcome("dlq", names, [row], []), Console(file=out, width=80))
     assert out.getvalue().count("10:30:07") == 2
     assert "615" not in out.getvalue()
 
@@ -251,7 +251,7 @@ def test_times_fit_into_a_narrow_table(rounds):
 def test_a_bar_tells_how_far_a_stream_is(spark, cluster):
     from rich.console import Console
 
-    from cometmq.spark.progress import Bar
+    from cometmq.spark.read.progress import Bar
 
     out = io.StringIO()
     with Bar(spark, "reading", Console(file=out, force_terminal=True, width=100)) as bar:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from cometmq.errors import NotInstalled
-from cometmq.spark import jvm
+from cometmq.spark.setup import jvm
 from peers.clusters import running
 from spark.conftest import CONF
 from spark.rows import NEEDS

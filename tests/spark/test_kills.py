@@ -23,8 +23,8 @@ from spark.test_source import load
 
 pytest.importorskip("pyspark", reason=NEEDS)
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.spark.cluster import Cluster
-from cometmq.spark.link import Access
+from cometmq.spark.read.cluster import Cluster
+from cometmq.spark.read.link import Access
 from spark.app import ROWS_A_BATCH
 from spark.player import PARTITIONS, ROWS
 

@@ -11,7 +11,8 @@ from cometmq.protocol.bodies.queues import MessageQueue
 from spark.rows import NEEDS
 
 pytest.importorskip("pyarrow", reason=NEEDS)
-from cometmq.spark.offsets import (
+from cometmq.spark.options import ReadOptions
+from cometmq.spark.read.offsets import (
     Range,
     gathered,
     limited,
@@ -23,13 +24,9 @@ from cometmq.spark.offsets import (
     times_of_option,
     to_json,
 )
-from cometmq.spark.options import ReadOptions
 
 queues = some.builds(
-    MessageQueue,
-    some.sampled_from(["a", "b"]),
-    some.sampled_from(["x", "y"]),
-    some.integers(0, 3),
+    MessageQueue, some.sampled_from(["a", "b"]), some.sampled_from(["x", "y"]), some.integers(0, 3)
 )
 offsets = some.dictionaries(queues, some.integers(0, 1000))
 

@@ -6,13 +6,13 @@ from hypothesis import strategies as some
 
 from batch_entries import unpack_batch
 from cometmq.errors import BadMessage, BadSetting
-from cometmq.protocol.message_id import UniqueKey
-from cometmq.protocol.properties import RESERVED, decode_properties
+from cometmq.protocol.records.message_id import UniqueKey
+from cometmq.protocol.records.properties import RESERVED, decode_properties
 from spark.rows import NEEDS
 
 pa = pytest.importorskip("pyarrow", reason=NEEDS)
-from cometmq.spark.delivery import Parcel, _cuts  # noqa: E402
-from cometmq.spark.rows import Rows, check_columns, stamps_of, unique_keys  # noqa: E402
+from cometmq.spark.write.delivery import Parcel, _cuts  # noqa: E402
+from cometmq.spark.write.rows import Rows, check_columns, stamps_of, unique_keys  # noqa: E402
 
 _letters = some.characters(codec="utf-8", exclude_characters="\x01\x02")
 _texts = some.text(_letters, max_size=9)

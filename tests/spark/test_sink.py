@@ -9,20 +9,21 @@ from types import SimpleNamespace
 import pytest
 
 from cometmq.errors import BadMessage, BadSetting, NoRoute, PeerError, Unreachable
-from cometmq.protocol.java import hash_code
+from cometmq.protocol.java.values import hash_code
 from spark.rows import NEEDS
 from spark.test_source import load, wait_for
 
 pytest.importorskip("pyspark", reason=NEEDS)
 import pyarrow as pa
 
-from cometmq.spark import recognition, sink
-from cometmq.spark.cluster import Cluster
-from cometmq.spark.delays import Delays
-from cometmq.spark.link import Access, Links, links_of
-from cometmq.spark.recognition import Attempt
-from cometmq.spark.rows import STAMP
-from cometmq.spark.sink import WriteOptions, _write
+from cometmq.spark.read.cluster import Cluster
+from cometmq.spark.read.link import Access, Links, links_of
+from cometmq.spark.write import already_stored as recognition
+from cometmq.spark.write import sink
+from cometmq.spark.write.already_stored import WriteAttempt
+from cometmq.spark.write.delays import Delays
+from cometmq.spark.write.rows import STAMP
+from cometmq.spark.write.sink import WriteOptions, _write
 
 TYPES = {"body": "binary", "tags": "string", "keys": "array<string>"}
 
@@ -32,7 +33,7 @@ def options_of(cluster, types=TYPES, **options):
     return WriteOptions.of(given, types)
 
 
-def write(options, batches, attempt=Attempt("query", "0", 0, False)):  # noqa: B008
+def write(options, batches, attempt=WriteAttempt("query", "0", 0, False)):  # noqa: B008
     return _write(options, attempt, iter(batches))
 
 
@@ -143,7 +144,7 @@ def test_a_row_is_delivered_at_its_time_or_later_and_never_before(cluster, sende
 def test_exactly_once_leaves_out_what_an_attempt_before_has_stored(cluster, sender):
     sender.create("once", 3)
     options = options_of(cluster, topic="once", delivery="exactly-once")
-    attempt = Attempt("query-1", "0", 0, False)
+    attempt = WriteAttempt("query-1", "0", 0, False)
     write(options, [numbered_batch(0, 1500)], attempt)
     # The same batch again, its rows in another order and in other chunks.
     parts = [numbered_batch(900, 600), numbered_batch(0, 900)]
@@ -152,9 +153,9 @@ def test_exactly_once_leaves_out_what_an_attempt_before_has_stored(cluster, send
     assert bodies(cluster, "once") == list(range(1500))
     # Another batch, partition or query with equal rows is another message.
     for other in (
-        Attempt("query-1", "1", 0, False),
-        Attempt("query-1", "0", 1, False),
-        Attempt("query-2", "0", 0, False),
+        WriteAttempt("query-1", "1", 0, False),
+        WriteAttempt("query-1", "0", 1, False),
+        WriteAttempt("query-2", "0", 0, False),
     ):
         write(options, [numbered_batch(0, 10)], other)
     assert bodies(cluster, "once") == sorted([*range(1500), *[*range(10)] * 3])
@@ -168,7 +169,7 @@ def test_exactly_once_after_half_of_a_batch(cluster, sender):
         yield numbered_batch(0, 700)
         raise ConnectionAbortedError("the task dies")
 
-    attempt = Attempt("query-3", "5", 2, False)
+    attempt = WriteAttempt("query-3", "5", 2, False)
     with contextlib.suppress(ConnectionAbortedError):
         write(options, broken(), attempt)
     write(options, [numbered_batch(0, 1400)], attempt)
@@ -296,7 +297,7 @@ def test_an_attempt_that_was_held_up_is_told_that_its_time_is_over(cluster, send
     sender.create("late", 2)
     options = options_of(cluster, topic="late", delivery="exactly-once")
     monkeypatch.setattr(recognition, "_RENEW_S", 0)
-    first = Attempt("query-4", "0", 0, False)
+    first = WriteAttempt("query-4", "0", 0, False)
     write(options, [numbered_batch(0, 10)], first)
 
     def held_up():
@@ -324,7 +325,7 @@ def test_an_attempt_that_was_cut_off_while_it_sent_nothing_looks_again(
         return made[-1]
 
     monkeypatch.setattr(sink, "Links", remembered)
-    attempt = Attempt("query-6", "3", 0, False)
+    attempt = WriteAttempt("query-6", "3", 0, False)
 
     def cut_off():
         yield numbered_batch(0, 100)
@@ -338,10 +339,7 @@ def test_an_attempt_that_was_cut_off_while_it_sent_nothing_looks_again(
     assert bodies(cluster, "cut") == list(range(200))
 
 
-ADAPTIVE, RECUTS = (
-    "spark.sql.adaptive.enabled",
-    "spark.sql.adaptive.streaming.stateless.enabled",
-)
+ADAPTIVE, RECUTS = ("spark.sql.adaptive.enabled", "spark.sql.adaptive.streaming.stateless.enabled")
 
 
 @pytest.mark.parametrize(
@@ -368,7 +366,7 @@ def test_a_broker_that_cannot_tell_how_far_it_is_is_asked_again(cluster, sender,
     answers = [None, (100, 40), None, (200, 99), (200, 100)]
     monkeypatch.setattr(recognition, "dispatched", lambda link: answers.pop(0))
     options = options_of(cluster, topic="asked", delivery="exactly-once")
-    write(options, [numbered_batch(0, 10)], Attempt("query-5", "0", 0, False))
+    write(options, [numbered_batch(0, 10)], WriteAttempt("query-5", "0", 0, False))
     assert not answers, "asked until what was there at first is in the queues"
     monkeypatch.undo()
     assert bodies(cluster, "asked") == list(range(10))

@@ -17,11 +17,11 @@ from spark.sender import numbered
 pytest.importorskip("pyspark", reason=NEEDS)
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from cometmq.spark.cluster import Cluster
-from cometmq.spark.link import Access
-from cometmq.spark.progress import GroupOffsets
-from cometmq.spark.pull import DataLost, RangePull
-from cometmq.spark.source import RocketMQSource
+from cometmq.spark.read.cluster import Cluster
+from cometmq.spark.read.link import Access
+from cometmq.spark.read.progress import GroupOffsets
+from cometmq.spark.read.pull import DataLost, RangePull
+from cometmq.spark.read.source import RocketMQSource
 
 
 def parts_of(cluster, **options):

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from cometmq.errors import BadSetting
-from cometmq.protocol.compression import compress
 from cometmq.protocol.flags import MessageFlag
+from cometmq.protocol.records.compression import compress
 from peers.apache import ApacheBroker
 from peers.comet import CometBroker
 from spark.rows import NEEDS
 from spark.sender import Sender, numbered
 
 pytest.importorskip("pyspark", reason=NEEDS)
-from cometmq.spark.pull import DataLost
-from cometmq.spark.source import RocketMQSource
-from cometmq.spark.store_scan import StoreSource
+from cometmq.spark.files.store_scan import StoreSource
+from cometmq.spark.read.pull import DataLost
+from cometmq.spark.read.source import RocketMQSource
 
 TOPICS = "scanned,packed"
 PACKED, ROWS = 6, 9006

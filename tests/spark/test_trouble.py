@@ -13,11 +13,11 @@ from spark.sender import Sender, numbered
 from spark.test_source import load, numbers, parts_of, stream_of, wait_for
 
 pytest.importorskip("pyspark", reason=NEEDS)
-from cometmq.spark.cluster import Cluster
-from cometmq.spark.link import Access
-from cometmq.spark.pull import DataLost
-from cometmq.spark.recognition import Attempt
-from cometmq.spark.sink import WriteOptions, _write
+from cometmq.spark.read.cluster import Cluster
+from cometmq.spark.read.link import Access
+from cometmq.spark.read.pull import DataLost
+from cometmq.spark.write.already_stored import WriteAttempt
+from cometmq.spark.write.sink import WriteOptions, _write
 from spark.player import ROWS, batch_of
 
 
@@ -134,7 +134,7 @@ def test_a_broker_that_dies_in_a_write_is_named_and_what_it_took_is_there(cluste
 
     try:
         with pytest.raises(Unreachable, match=r"not sent, after 1 s of attempts: .*(127|cut)"):
-            _write(options, Attempt("cut", "0", 0, False), batches())
+            _write(options, WriteAttempt("cut", "0", 0, False), batches())
     finally:
         cluster.broker.start()
     back = Cluster((cluster.namesrv.address,), Access())

@@ -6,14 +6,14 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from cometmq.disk import RealDisk
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import StoredMessage, unpack_records
-from cometmq.protocol.properties import encode_properties
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import StoredMessage, unpack_records
+from cometmq.protocol.records.properties import encode_properties
 from cometmq.seams import RealClock
 from cometmq.store.config import StoreConfig
-from cometmq.store.found import Found
+from cometmq.store.log.new_message import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_message import NewMessage
+from cometmq.store.queue.results import Found
 
 HOST = Host("127.0.0.1", 10911)
 NOON_MS = 1_700_000_000_000

@@ -9,13 +9,13 @@ import pytest
 from cometmq.disk import RealDisk
 from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.flags import MessageFlag
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.key_hash import key_hashes
-from cometmq.store.extended_queue import ExtendedCode
-from cometmq.store.found import Stored, StoredMessages
-from cometmq.store.index_file import IndexFile, file_size
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.key_hash import key_hashes
+from cometmq.store.index.index_file import IndexFile, file_size
+from cometmq.store.log.new_message import NewMessage, RecordWriter, by_columns
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_message import NewMessage, RecordWriter, by_columns
+from cometmq.store.queue.extended_queue import ExtendedCode
+from cometmq.store.queue.results import Stored, StoredMessages
 from cometmq.testing.clock import ManualClock
 from store.rig import HOST, NOON_MS, config_of, message, open_store, read_all
 

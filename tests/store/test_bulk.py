@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 from cometmq.disk import RealDisk
-from cometmq.protocol.key_hash import key_hashes
-from cometmq.store.bulk_hash import bulk_hashes
-from cometmq.store.index import Index
+from cometmq.protocol.records.key_hash import key_hashes
+from cometmq.store.index.bulk_hash import bulk_hashes
+from cometmq.store.index.index import Index
 from cometmq.testing.clock import ManualClock
 from store.rig import NOON_MS
 
@@ -64,7 +64,7 @@ def test_bulk_and_one_by_one_are_the_same(tmp_path, monkeypatch, seed, has_numpy
         monkeypatch.setitem(sys.modules, "numpy", None)
     sent = list(messages(seed))
     in_bulk = opened(tmp_path / "b")
-    monkeypatch.setattr("cometmq.store.index.HELD_MAX", 0)
+    monkeypatch.setattr("cometmq.store.index.index.HELD_MAX", 0)
     one_by_one = opened(tmp_path / "a")
     for keys, place, stored_ms in sent:
         one_by_one.put("T", keys, place, stored_ms)

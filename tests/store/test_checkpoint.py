@@ -9,7 +9,7 @@ from zlib import crc32
 import pytest
 
 from cometmq.disk import RealDisk
-from cometmq.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from cometmq.store.recovery.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 
 
 def test_a_page_as_the_original_writes_it(tmp_path):

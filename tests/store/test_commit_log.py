@@ -11,7 +11,7 @@ import pytest
 
 from cometmq.disk import RealDisk
 from cometmq.errors import BadState, TooLarge
-from cometmq.store.commit_log import CommitLog
+from cometmq.store.log.commit_log import CommitLog
 from store.rig import WatchedDisk
 
 SIZE = 4096

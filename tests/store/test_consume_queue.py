@@ -8,8 +8,8 @@ import random
 import pytest
 
 from cometmq.disk import RealDisk
-from cometmq.store.consume_queue import BLANK_UNIT, NO_RECORD, UNIT, ConsumeQueue
-from cometmq.store.found import Verdict
+from cometmq.store.queue.consume_queue import BLANK_UNIT, NO_RECORD, UNIT, ConsumeQueue
+from cometmq.store.queue.results import Verdict
 
 PER_FILE = 10
 

@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from cometmq.store.consume_queue import UNIT, ConsumeQueue
-from cometmq.store.extended_queue import ExtendedCode, ExtendedQueue
-from cometmq.store.found import Verdict
-from cometmq.store.queue_extension import is_address
-from cometmq.store.queue_files import write_in_order
+from cometmq.store.queue.consume_queue import UNIT, ConsumeQueue
+from cometmq.store.queue.extended_queue import ExtendedCode, ExtendedQueue
+from cometmq.store.queue.queue_extension import is_address
+from cometmq.store.queue.queue_files import write_in_order
+from cometmq.store.queue.results import Verdict
 from cometmq.testing.shadow_disk import ShadowDisk
 
 FOLDER = Path("/store/consumequeue/T/0")

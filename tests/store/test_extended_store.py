@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from cometmq.store.extended_queue import ExtendedCode
 from cometmq.store.message_store import MessageStore
+from cometmq.store.queue.extended_queue import ExtendedCode
 from cometmq.testing.clock import ManualClock
 from cometmq.testing.shadow_disk import ShadowDisk
 from store.rig import HOST, config_of, message

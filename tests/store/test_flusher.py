@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from cometmq.errors import StoreFailed
-from cometmq.store.commit_log import CommitLog
-from cometmq.store.flusher import Flusher
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.flusher import Flusher
 from store.rig import WatchedDisk
 
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from cometmq.disk import RealDisk
-from cometmq.protocol.key_hash import key_hash
-from cometmq.store import index_file
-from cometmq.store.index import Index
-from cometmq.store.index_file import HEADER, file_size
-from cometmq.store.index_slots import chained
+from cometmq.protocol.records.key_hash import key_hash
+from cometmq.store.index import index_file
+from cometmq.store.index.index import Index
+from cometmq.store.index.index_file import HEADER, file_size
+from cometmq.store.index.index_slots import chained
 from cometmq.testing.clock import ManualClock
 from searches import examples
 
@@ -511,7 +511,7 @@ def test_keys_are_held_until_somebody_looks_or_there_are_many(
         pytest.importorskip("numpy")
     else:
         monkeypatch.setitem(sys.modules, "numpy", None)
-    monkeypatch.setattr("cometmq.store.index.HELD_MAX", 4)
+    monkeypatch.setattr("cometmq.store.index.index.HELD_MAX", 4)
     index = Index(tmp_path / "index", SLOTS, 100, RealDisk(), clock)
     index.load(False, SAFE, SAFE, lambda odd: None)
     index.put("T", ["a"], 0, NOON_MS)  # makes the file

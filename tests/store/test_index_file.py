@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cometmq.disk import RealDisk
-from cometmq.protocol.java import hash_code
-from cometmq.protocol.key_hash import all_key_hashes, key_hash, key_hashes
-from cometmq.store.index_file import ENTRY, HEADER, SLOT, IndexFile, file_size
+from cometmq.protocol.java.values import hash_code
+from cometmq.protocol.records.key_hash import all_key_hashes, key_hash, key_hashes
+from cometmq.store.index.index_file import ENTRY, HEADER, SLOT, IndexFile, file_size
 from searches import examples
 
 SLOTS, ENTRIES = 7, 10

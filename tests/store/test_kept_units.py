@@ -5,10 +5,10 @@ What is to hold is in docs/disk.md, section 2.
 
 import tracemalloc
 
-from cometmq.store.consume_queue import UNIT, ConsumeQueue
-from cometmq.store.extended_queue import ExtendedCode, ExtendedQueue
-from cometmq.store.kept_units import KEPT_SIZE_MAX, KeptUnits
-from cometmq.store.queue_table import QueueTable
+from cometmq.store.queue.consume_queue import UNIT, ConsumeQueue
+from cometmq.store.queue.extended_queue import ExtendedCode, ExtendedQueue
+from cometmq.store.queue.queue_table import QueueTable
+from cometmq.store.queue.unit_cache import KEPT_SIZE_MAX, KeptUnits
 from store.rig import RoomyDisk
 
 QUEUES = 1000

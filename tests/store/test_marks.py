@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cometmq.protocol.java import hash_code
-from cometmq.protocol.properties import decode_properties, encode_properties
-from cometmq.store import marks
-from cometmq.store.marks import marks_of
+from cometmq.protocol.java.values import hash_code
+from cometmq.protocol.records.properties import decode_properties, encode_properties
+from cometmq.store.index import tag_and_keys as marks
+from cometmq.store.index.tag_and_keys import marks_of
 from searches import examples
 
 names = st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "XTAGS", "TAGSX", "a", "KEY", "S"])

@@ -7,13 +7,13 @@ import pytest
 
 from cometmq.errors import BadState, DiskFull, Malformed, StoreFailed, TooLarge
 from cometmq.protocol.flags import MessageFlag
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.java import hash_code
-from cometmq.protocol.message import pack_record
-from cometmq.store.checkpoint import read_checkpoint
+from cometmq.protocol.java.values import hash_code
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import pack_record
 from cometmq.store.config import FlushDiskType
-from cometmq.store.found import GetStatus
-from cometmq.store.index_file import ENTRIES_A_TURN
+from cometmq.store.index.index_file import ENTRIES_A_TURN
+from cometmq.store.queue.results import GetStatus
+from cometmq.store.recovery.checkpoint import read_checkpoint
 from cometmq.testing.clock import ManualClock
 from remoting.rig import until
 from store.rig import (
@@ -107,7 +107,7 @@ def test_the_oldest_of_a_key_that_all_have_are_found_and_others_have_their_turns
 
 
 def test_a_search_goes_on_though_the_store_is_closed(tmp_path, monkeypatch):
-    monkeypatch.setattr("cometmq.store.index_file.ENTRIES_A_TURN", 1)
+    monkeypatch.setattr("cometmq.store.index.index_file.ENTRIES_A_TURN", 1)
 
     async def story():
         async with open_store(tmp_path) as store:

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cometmq.errors import Malformed, TooLarge
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import StoredMessage, pack_record, unpack_record
-from cometmq.store import new_message
-from cometmq.store.new_message import NewMessage, RecordWriter
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import StoredMessage, pack_record, unpack_record
+from cometmq.store.log import new_message
+from cometmq.store.log.new_message import NewMessage, RecordWriter
 from searches import examples
 
 int32s = st.integers(-(2**31), 2**31 - 1)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from cometmq.errors import DiskFull
-from cometmq.store import dispatcher, opening
-from cometmq.store.checkpoint import read_checkpoint
+from cometmq.store.recovery import opening, rebuild
+from cometmq.store.recovery.checkpoint import read_checkpoint
 from store.rig import EVER_MS, NOON_MS, RoomyDisk, message, open_store, read_all
 
 
@@ -348,7 +348,7 @@ def test_a_store_is_opened_on_a_full_disk_and_goes_on_when_there_is_room(
     tmp_path, monkeypatch, killed, loss
 ):
     """What could not be written is served all the same, and survives another crash."""
-    monkeypatch.setattr(dispatcher, "_UNITS_HELD_MAX", 7)
+    monkeypatch.setattr(rebuild, "_UNITS_HELD_MAX", 7)
     queues = range(2)
 
     def bodies(store):

@@ -10,7 +10,7 @@ import struct
 import pytest
 
 from cometmq.disk import RealDisk
-from cometmq.store.queue_extension import Extension, QueueExtension, is_address
+from cometmq.store.queue.queue_extension import Extension, QueueExtension, is_address
 from peers.driver import run_java
 
 FILE_SIZE = 256

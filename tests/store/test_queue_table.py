@@ -7,8 +7,8 @@ import pytest
 
 from cometmq.disk import RealDisk
 from cometmq.errors import BeingDeleted
-from cometmq.store.found import Verdict
-from cometmq.store.queue_table import QueueTable
+from cometmq.store.queue.queue_table import QueueTable
+from cometmq.store.queue.results import Verdict
 
 
 class CountingDisk(RealDisk):

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cometmq.disk import RealDisk
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.java import hash_code
-from cometmq.protocol.message import unpack_record, unpack_records
-from cometmq.protocol.properties import encode_properties
-from cometmq.store.commit_log import CommitLog
-from cometmq.store.consume_queue import NO_RECORD, ConsumeQueue
-from cometmq.store.found import GetStatus
-from cometmq.store.new_message import NewMessage, RecordWriter
-from cometmq.store.reader import Reader, ReadLimits
-from cometmq.store.vetting import Vetting
+from cometmq.protocol.java.values import hash_code
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import unpack_record, unpack_records
+from cometmq.protocol.records.properties import encode_properties
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.new_message import NewMessage, RecordWriter
+from cometmq.store.log.vetting import Vetting
+from cometmq.store.queue.consume_queue import NO_RECORD, ConsumeQueue
+from cometmq.store.queue.reader import Reader, ReadLimits
+from cometmq.store.queue.results import GetStatus
 from searches import examples
 from store.rig import bodies, message, open_store, read_all
 

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from cometmq.errors import BeingDeleted
-from cometmq.store.checkpoint import read_checkpoint
+from cometmq.store.recovery.checkpoint import read_checkpoint
 from cometmq.testing.clock import ManualClock
 from store.rig import NOON_MS, WatchedDisk, message, open_store, read_all
 

@@ -5,7 +5,8 @@ What is to hold is in docs/disk.md, section 1.
 
 import asyncio
 
-from cometmq.store import unit_check, vetting
+from cometmq.store.log import vetting
+from cometmq.store.queue import unit_check
 from store.rig import NOON_MS, message, open_store, read_all
 
 

@@ -6,10 +6,10 @@ What is to hold is in docs/disk.md, section 1.
 import pytest
 
 from cometmq.disk import RealDisk
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.message import StoredMessage, pack_record, unpack_record
-from cometmq.store.commit_log import CommitLog
-from cometmq.store.walk import BadBytes, walk
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import StoredMessage, pack_record, unpack_record
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.walk import BadBytes, walk
 
 SIZE = 4096
 

@@ -11,9 +11,9 @@ from broker.whole import SUSPEND, WITH_SUBSCRIPTION, bodies, pull_header
 from cometmq.errors import BadSetting, Closed
 from cometmq.protocol.bodies.route import TopicRoute
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers.namesrv import RouteHeader
 from cometmq.protocol.headers.send import SendHeaderV2
+from cometmq.protocol.java.fastjson import loads
 from cometmq.testing.embedded import EmbeddedCluster
 from cometmq.testing.hurried_clock import HurriedClock
 from remoting.rig import pooling

@@ -4,7 +4,6 @@ from cometmq.admin.rows import Change, Row, Time
 from cometmq.admin.session import AdminSession
 from cometmq.protocol.bodies.tables import DataVersion
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers.acl import (
     AclVersionReplyHeader,
     CreateAccountHeader,
@@ -12,6 +11,7 @@ from cometmq.protocol.headers.acl import (
     WhiteAddressesHeader,
 )
 from cometmq.protocol.headers.base import read_header
+from cometmq.protocol.java.fastjson import loads
 
 
 class AclVersion(Row, frozen=True):
@@ -81,10 +81,7 @@ async def allow_addresses(
     header = WhiteAddressesHeader(global_white_addrs=addresses, acl_file_full_path=file or "")
     return await admin.all(
         admin.change(
-            f"let through {addresses}",
-            each,
-            RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
-            header,
+            f"let through {addresses}", each, RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, header
         )
         for each in await admin.nodes(broker, cluster)
     )

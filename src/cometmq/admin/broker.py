@@ -3,11 +3,11 @@
 from cometmq.admin.rows import Change, Row, Time, time_or_none
 from cometmq.admin.session import AdminSession
 from cometmq.protocol.bodies.stats import ConsumeStatsList
-from cometmq.protocol.bodies.tables import KvTable
+from cometmq.protocol.bodies.tables import KeyValues
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers.consumer import BrokerConsumeStatsHeader
-from cometmq.protocol.java import format_properties, parse_properties
+from cometmq.protocol.java.fastjson import loads
+from cometmq.protocol.java.values import format_properties, parse_properties
 
 
 class GroupLag(Row, frozen=True):
@@ -33,7 +33,7 @@ class BrokerLag(Row, frozen=True):
 async def runtime(admin: AdminSession, address: str) -> dict[str, str]:
     """What a broker tells of itself."""
     response = await admin.ask(address, RequestCode.GET_BROKER_RUNTIME_INFO)
-    return dict(sorted(loads(response.body, KvTable).table.items()))
+    return dict(sorted(loads(response.body, KeyValues).table.items()))
 
 
 async def status(

@@ -8,8 +8,8 @@ from cometmq.admin.session import AdminSession
 from cometmq.errors import PeerError, WorldError
 from cometmq.protocol.bodies.stats import BrokerStats, StatsItem
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers.query import ViewStatsHeader
+from cometmq.protocol.java.fastjson import loads
 
 _HOUR_MS = 3_600_000
 

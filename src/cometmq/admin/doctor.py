@@ -7,8 +7,8 @@ from cometmq.admin.session import AdminSession
 from cometmq.errors import PeerError, Unreachable, WorldError
 from cometmq.protocol.bodies.route import MASTER_ID, ClusterInfo
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import loads
-from cometmq.protocol.hosts import second_port_of
+from cometmq.protocol.java.fastjson import loads
+from cometmq.protocol.records.hosts import second_port_of
 from cometmq.remoting.address import parse_address
 
 _LOOK_MS = 3_000

@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 
 from cometmq.admin import broker as brokers
-from cometmq.admin import group as groups
 from cometmq.admin import topic as topics
 from cometmq.admin.cluster import minute_and_day
+from cometmq.admin.groups import group as groups
 from cometmq.admin.rows import NOT_DONE, SUCCESS, Change
 from cometmq.admin.session import AdminSession
 from cometmq.disk import RealDisk
 from cometmq.errors import BadSetting
 from cometmq.protocol.bodies.route import MASTER_ID, TopicList
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import loads
+from cometmq.protocol.java.fastjson import loads
 from cometmq.protocol.names import (
     BUILT_IN_GROUPS,
     DLQ_PREFIX,
@@ -28,11 +28,23 @@ from cometmq.protocol.names import (
 
 FOLDER = str(Path(tempfile.gettempdir()) / "rocketmq" / "export")  # as the original
 _KEPT_SETTINGS = (
-    "brokerClusterName", "brokerId", "brokerName", "brokerRole", "fileReservedTime",
-    "filterServerNums", "flushDiskType", "maxMessageSize", "messageDelayLevel",
-    "msgTraceTopicName", "slaveReadEnable", "traceOn", "traceTopicEnable", "useTLS",
-    "autoCreateTopicEnable", "autoCreateSubscriptionGroup",
-)  # fmt: skip
+    "brokerClusterName",
+    "brokerId",
+    "brokerName",
+    "brokerRole",
+    "fileReservedTime",
+    "filterServerNums",
+    "flushDiskType",
+    "maxMessageSize",
+    "messageDelayLevel",
+    "msgTraceTopicName",
+    "slaveReadEnable",
+    "traceOn",
+    "traceTopicEnable",
+    "useTLS",
+    "autoCreateTopicEnable",
+    "autoCreateSubscriptionGroup",
+)
 
 _SPECIAL = (RETRY_PREFIX, DLQ_PREFIX)
 

@@ -6,7 +6,7 @@ from cometmq.errors import PeerError, WorldError
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.headers.base import Header, read_header
 from cometmq.protocol.headers.namesrv import AddedReplyHeader, WipedReplyHeader, WritePermHeader
-from cometmq.protocol.java import format_properties, parse_properties
+from cometmq.protocol.java.values import format_properties, parse_properties
 
 
 class PermissionChange(Row, frozen=True):

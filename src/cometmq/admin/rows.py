@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import msgspec
 
-from cometmq.protocol.spelling import camel
+from cometmq.protocol.java.spelling import camel
 
 SUCCESS = "success"
 NOT_DONE = "not done: dry run"

@@ -13,21 +13,14 @@ from ssl import SSLContext
 from typing import Self, TypeVar
 
 from cometmq.admin.rows import NOT_DONE, SUCCESS, Change, failed
-from cometmq.client.fields import (
-    Addresses,
-    AddressMap,
-    Flag,
-    Milliseconds,
-    Optional,
-    Text,
-)
+from cometmq.client.fields import Addresses, AddressMap, Flag, Milliseconds, Optional, Text
 from cometmq.errors import BadSetting, NoRoute, PeerError, Refused, Unreachable, WorldError
 from cometmq.protocol.bodies.route import MASTER_ID, ClusterInfo, TopicRoute
 from cometmq.protocol.codes import LANGUAGE, RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.headers.base import Header
 from cometmq.protocol.headers.namesrv import RouteHeader
+from cometmq.protocol.java.fastjson import loads
 from cometmq.protocol.refusal import refusal_of
 from cometmq.remoting.dispatch import Dispatcher, Hook
 from cometmq.remoting.lanes import Lanes
@@ -249,7 +242,7 @@ def _hooks(config: AdminConfig) -> tuple[Hook, ...]:
     if config.language != LANGUAGE:
         hooks.append(_Speaking(config.language))
     if config.access_key:
-        from cometmq.client.signing import Signing
+        from cometmq.client.session.signing import Signing
 
         hooks.append(Signing(config.access_key, config.secret_key))
     return tuple(hooks)

@@ -11,10 +11,10 @@ from cometmq.protocol.bodies.route import MASTER_ID, GroupList, TopicList, Topic
 from cometmq.protocol.bodies.stats import TopicOffset, TopicStats
 from cometmq.protocol.bodies.tables import TopicConfig, TopicConfigTable
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import loads
 from cometmq.protocol.flags import Perm, TopicFlag
 from cometmq.protocol.headers.namesrv import ClusterHeader, DeleteTopicHeader
 from cometmq.protocol.headers.topic import CreateTopicHeader, TopicHeader
+from cometmq.protocol.java.fastjson import loads
 from cometmq.protocol.names import DEFAULT_TOPIC, DLQ_PREFIX, RETRY_PREFIX, check_topic
 
 ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"

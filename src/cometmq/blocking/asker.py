@@ -1,7 +1,7 @@
 """The questions of any client, for code that does not await."""
 
 from cometmq.blocking.face import C, Face, waits
-from cometmq.client.asker import Asker
+from cometmq.client.session.asker import Asker
 
 
 class AskerFace(Face[C]):

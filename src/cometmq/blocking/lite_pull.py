@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from cometmq.blocking.face import Face, calls, waits
 from cometmq.blocking.session import SharedSession, core_of
 from cometmq.client.config import ClientConfig, LitePullConsumerConfig
-from cometmq.client.consumer import lite_pull as awaited
+from cometmq.client.consumer.lite import lite_pull as awaited
 from cometmq.client.message import ReceivedMessage
 
 

@@ -6,14 +6,14 @@ from typing import TypeVar
 from cometmq.blocking.asker import AskerFace
 from cometmq.blocking.face import posts, waits
 from cometmq.blocking.session import SharedSession, core_of
-from cometmq.client import producer as awaited
-from cometmq.client.choice import choice_of
 from cometmq.client.config import ClientConfig, ProducerConfig
+from cometmq.client.durations import Timeout
 from cometmq.client.message import Message, SendResult
-from cometmq.client.moments import Timeout
-from cometmq.client.queue_choice import Selector
-from cometmq.client.send_call import SendCall
-from cometmq.client.send_hooks import SendCheck, SendHook
+from cometmq.client.send import producer as awaited
+from cometmq.client.send.queue_request import choice_of
+from cometmq.client.send.selectors import Selector
+from cometmq.client.send.send_call import SendCall
+from cometmq.client.send.send_hooks import SendCheck, SendHook
 from cometmq.protocol.bodies.queues import MessageQueue
 
 P = TypeVar("P", bound=awaited.Producer)

@@ -6,7 +6,7 @@ from cometmq.blocking.asker import AskerFace
 from cometmq.blocking.face import waits
 from cometmq.blocking.session import SharedSession, core_of
 from cometmq.client.config import ClientConfig, PullConsumerConfig
-from cometmq.client.consumer import pull as awaited
+from cometmq.client.consumer.lite import pull as awaited
 
 
 class PullConsumer(AskerFace[awaited.PullConsumer]):

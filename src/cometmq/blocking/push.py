@@ -6,8 +6,8 @@ from typing import TypeVar
 from cometmq.blocking.face import Face, calls, waits
 from cometmq.blocking.session import SharedSession, core_of
 from cometmq.client.config import ClientConfig, PushConsumerConfig
-from cometmq.client.consumer import push as awaited
-from cometmq.client.consumer.listener import Handler
+from cometmq.client.consumer.push import push as awaited
+from cometmq.client.consumer.push.listener import Handler
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.filter.tags import ALL
 

@@ -2,9 +2,9 @@
 
 from typing import Self
 
-from cometmq.client import session as awaited
 from cometmq.client.config import ClientConfig
 from cometmq.client.loop import loop_thread
+from cometmq.client.session import session as awaited
 
 
 class Session:

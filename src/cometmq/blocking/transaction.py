@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from cometmq.blocking.face import waits
 from cometmq.blocking.producer import ProducerFace
 from cometmq.blocking.session import SharedSession, core_of
-from cometmq.client import transaction as awaited
 from cometmq.client.config import ClientConfig, ProducerConfig
+from cometmq.client.send import transaction as awaited
 
 
 class TransactionProducer(ProducerFace[awaited.TransactionProducer]):

@@ -9,34 +9,33 @@ from pathlib import Path
 
 from cometmq.background import Background
 from cometmq.broker.arrivals import Arrivals
-from cometmq.broker.bit_filters import BitFilters, conditions_of
-from cometmq.broker.clients import Clients
 from cometmq.broker.config import BrokerConfig, BrokerRole
-from cometmq.broker.consumer_filters import ConsumerFilters
-from cometmq.broker.delay_levels import DelayLevels
-from cometmq.broker.filters import Filters
-from cometmq.broker.groups import GroupTable
+from cometmq.broker.delivery.delay_levels import DelayLevels
+from cometmq.broker.delivery.retry import Retries
+from cometmq.broker.delivery.schedule import Schedule
+from cometmq.broker.delivery.transaction_checks import TransactionChecks
+from cometmq.broker.delivery.transactions import Transactions
+from cometmq.broker.filtering.bit_filters import BitFilters, conditions_of
+from cometmq.broker.filtering.consumer_filters import ConsumerFilters
+from cometmq.broker.filtering.filters import Filters
 from cometmq.broker.handlers.routes import build_routes, lane_limits
-from cometmq.broker.identity import Identity, identity_of
 from cometmq.broker.intake import Intake
 from cometmq.broker.notices import Notices
-from cometmq.broker.offsets import OffsetTable
 from cometmq.broker.page_cache import PageCache
 from cometmq.broker.parts import Parts
-from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.registration import Registration
-from cometmq.broker.retry import Retries
-from cometmq.broker.schedule import Schedule
 from cometmq.broker.startup import CHANGES_FILE, telling_where
-from cometmq.broker.stats import SAMPLE_MS, BrokerStats
-from cometmq.broker.store_facts import StoreFacts
-from cometmq.broker.topics import TopicTable
-from cometmq.broker.transaction_checks import TransactionChecks
-from cometmq.broker.transactions import Transactions
+from cometmq.broker.statistics.stats import SAMPLE_MS, Statistics
+from cometmq.broker.statistics.store_facts import StoreFacts
+from cometmq.broker.tables.clients import Clients
+from cometmq.broker.tables.groups import GroupTable
+from cometmq.broker.tables.identity import Identity, identity_of
+from cometmq.broker.tables.offsets import ConsumerOffsets
+from cometmq.broker.tables.queue_locks import QueueLockTable
+from cometmq.broker.tables.topics import TopicTable
 from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.disk import RealDisk
 from cometmq.errors import BadSetting, CannotListen, StoreFailed
-from cometmq.live_settings import LiveSettings, SettingsFile
 from cometmq.protocol.bodies.tables import TopicConfig
 from cometmq.remoting.channel import Channel
 from cometmq.remoting.dispatch import Dispatcher, vip_routes
@@ -44,11 +43,12 @@ from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.pool import Pool
 from cometmq.remoting.server import Server
 from cometmq.seams import Clock, Disk, Net, RealClock, RealNet
-from cometmq.settings import Settings
+from cometmq.settings.live_settings import LiveSettings, SettingsFile
+from cometmq.settings.settings import Settings
+from cometmq.settings.unused_settings import FixedBrokerConfig, IgnoredBrokerConfig
 from cometmq.store.config import StoreConfig
 from cometmq.store.files import StoreFiles
 from cometmq.store.message_store import MessageStore
-from cometmq.unused_settings import FixedBrokerConfig, IgnoredBrokerConfig
 
 log = logging.getLogger(__name__)
 
@@ -181,12 +181,12 @@ class Broker:
         folder = Path(self._store_config.store_path_root_dir) / "config"
         topics = TopicTable(disk, folder / "topics.json", clock, settings)
         groups = GroupTable(disk, folder / "subscriptionGroup.json", clock, settings)
-        offsets = OffsetTable(disk, folder / "consumerOffset.json")
-        locks = QueueLocks(disk, folder / "queueLocks.json")
+        offsets = ConsumerOffsets(disk, folder / "consumerOffset.json")
+        locks = QueueLockTable(disk, folder / "queueLocks.json")
         for table in (topics, groups, offsets):
             table.load()
         locks.load(clock.monotonic_ms())
-        stats = BrokerStats(clock, identity.cluster)
+        stats = Statistics(clock, identity.cluster)
         intake = Intake(store, levels, message_clock, identity, stats)
         self._notices = Notices(self._clients, groups, settings, self._background)
         return Parts(
@@ -251,9 +251,14 @@ class Broker:
             table.on_change(partial(table.file.save_soon, background))
         parts.schedule.start()
         TransactionChecks(
-            parts.transactions, self._clients, self._arrivals, self._message_clock, config,
-            background, parts.identity,
-        ).start()  # fmt: skip
+            parts.transactions,
+            self._clients,
+            self._arrivals,
+            self._message_clock,
+            config,
+            background,
+            parts.identity,
+        ).start()
 
         async def save_tables() -> None:
             """Topics and groups are saved when they change; here, if that failed."""
@@ -265,13 +270,15 @@ class Broker:
 
         background.every(
             lambda: config.now(BrokerConfig).flush_consumer_offset_interval,
-            save_tables, "saving tables",
-        )  # fmt: skip
+            save_tables,
+            "saving tables",
+        )
         if self._conditions is not None:
             background.every(
-                lambda: _SAVE_CONDITIONS_MS, partial(self._save_conditions, self._conditions),
+                lambda: _SAVE_CONDITIONS_MS,
+                partial(self._save_conditions, self._conditions),
                 "saving filters",
-            )  # fmt: skip
+            )
         background.every(lambda: SAMPLE_MS, parts.stats.sample, "sampling statistics")
         background.every(lambda: _LOOK_FOR_SILENT_MS, drop_the_silent, "looking for the silent")
 
@@ -301,10 +308,13 @@ class Broker:
         """All tables: one that cannot be saved does not cost the others."""
         parts = self.parts
         saves = [
-            parts.schedule.save, parts.transactions.save,
-            parts.topics.file.save, parts.groups.file.save, parts.offsets.file.save,
+            parts.schedule.save,
+            parts.transactions.save,
+            parts.topics.file.save,
+            parts.groups.file.save,
+            parts.offsets.file.save,
             parts.locks.file.save,
-        ]  # fmt: skip
+        ]
         if self._conditions is not None:
             saves.append(self._conditions.file.save)
         for save in saves:

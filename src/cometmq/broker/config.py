@@ -8,8 +8,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from cometmq.protocol.flags import Perm
+from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.names import TRACE_TOPIC
-from cometmq.protocol.spelling import camel
 from cometmq.remoting.config import TLS_NAMES, Port, ServerConfig
 from cometmq.remoting.tls import client_context
 
@@ -81,8 +81,7 @@ class BrokerConfig(ServerConfig, kw_only=True, rename=camel(**_NAMES)):
         bool, Meta(description="SQL92 filters apply to retried messages too")
     ] = False
     enable_calc_filter_bit_map: Annotated[
-        bool,
-        Meta(description="SQL92 is tried when a message is put; needs enableConsumeQueueExt"),
+        bool, Meta(description="SQL92 is tried when a message is put; needs enableConsumeQueueExt")
     ] = False
     expect_consumer_num_use_filter: Annotated[
         Count, Meta(description="groups with SQL92 that a message's bits are sized for")

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from cometmq.protocol.codes import ResponseCode
 from cometmq.seams import Clock, Timer
-from cometmq.store.found import Stored
 from cometmq.store.message_store import MessageStore
+from cometmq.store.queue.results import Stored
 
 # Told the code for the producer and, if something failed, what it was.
 Tell = Callable[[int, str | None], None]

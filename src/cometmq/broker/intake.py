@@ -4,9 +4,9 @@ from functools import partial
 
 from cometmq.broker.config import BrokerRole
 from cometmq.broker.confirmations import Confirmations, Tell
-from cometmq.broker.delay_levels import DelayLevels
-from cometmq.broker.identity import Identity
-from cometmq.broker.stats import BrokerStats
+from cometmq.broker.delivery.delay_levels import DelayLevels
+from cometmq.broker.statistics.stats import Statistics
+from cometmq.broker.tables.identity import Identity
 from cometmq.errors import (
     BeingDeleted,
     DiskFull,
@@ -17,12 +17,12 @@ from cometmq.errors import (
     TooLarge,
 )
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.properties import DELAY, NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
+from cometmq.protocol.records.properties import DELAY, NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 from cometmq.remoting.promise import Promise
 from cometmq.seams import Clock
-from cometmq.store.found import Stored, StoredMessages
+from cometmq.store.log.new_message import NewMessage, NewMessages, Several, by_columns
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_message import NewMessage, NewMessages, Several, by_columns
+from cometmq.store.queue.results import Stored, StoredMessages
 
 _SUCCESS = ResponseCode.SUCCESS.value
 _NO_SLAVE = ResponseCode.SLAVE_NOT_AVAILABLE.value
@@ -35,9 +35,13 @@ class Intake:
     """Puts messages; whoever promised its producer a disk or a slave then asks to `confirm` it."""
 
     def __init__(
-        self, store: MessageStore, levels: DelayLevels, clock: Clock, identity: Identity,
-        stats: BrokerStats,
-    ) -> None:  # fmt: skip
+        self,
+        store: MessageStore,
+        levels: DelayLevels,
+        clock: Clock,
+        identity: Identity,
+        stats: Statistics,
+    ) -> None:
         self._store = store
         self._stats = stats
         self._levels = levels

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Iterable
 
 from cometmq.background import Background
-from cometmq.broker.clients import Clients
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.groups import GroupTable
+from cometmq.broker.tables.clients import Clients
+from cometmq.broker.tables.groups import GroupTable
 from cometmq.errors import PeerError, WorldError
-from cometmq.live_settings import LiveSettings
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.headers.client import ConsumerGroupHeader
 from cometmq.remoting.dispatch import Link
+from cometmq.settings.live_settings import LiveSettings
 
 _PATIENCE_MS = 10_000
 

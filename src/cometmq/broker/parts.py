@@ -3,26 +3,26 @@
 from dataclasses import dataclass
 
 from cometmq.broker.arrivals import Arrivals
-from cometmq.broker.clients import Clients
-from cometmq.broker.delay_levels import DelayLevels
-from cometmq.broker.filters import Filters
-from cometmq.broker.groups import GroupTable
-from cometmq.broker.identity import Identity
+from cometmq.broker.delivery.delay_levels import DelayLevels
+from cometmq.broker.delivery.retry import Retries
+from cometmq.broker.delivery.schedule import Schedule
+from cometmq.broker.delivery.transactions import Transactions
+from cometmq.broker.filtering.filters import Filters
 from cometmq.broker.intake import Intake
 from cometmq.broker.notices import Notices
-from cometmq.broker.offsets import OffsetTable
 from cometmq.broker.page_cache import PageCache
-from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.registration import Registration
-from cometmq.broker.retry import Retries
-from cometmq.broker.schedule import Schedule
-from cometmq.broker.stats import BrokerStats
-from cometmq.broker.store_facts import StoreFacts
-from cometmq.broker.topics import TopicTable
-from cometmq.broker.transactions import Transactions
-from cometmq.live_settings import LiveSettings
+from cometmq.broker.statistics.stats import Statistics
+from cometmq.broker.statistics.store_facts import StoreFacts
+from cometmq.broker.tables.clients import Clients
+from cometmq.broker.tables.groups import GroupTable
+from cometmq.broker.tables.identity import Identity
+from cometmq.broker.tables.offsets import ConsumerOffsets
+from cometmq.broker.tables.queue_locks import QueueLockTable
+from cometmq.broker.tables.topics import TopicTable
 from cometmq.remoting.lanes import Lanes
 from cometmq.seams import Clock
+from cometmq.settings.live_settings import LiveSettings
 from cometmq.store.message_store import MessageStore
 
 
@@ -36,7 +36,7 @@ class Parts:
     topics: TopicTable
     registration: Registration
     groups: GroupTable
-    offsets: OffsetTable
+    offsets: ConsumerOffsets
     clients: Clients
     store: MessageStore
     arrivals: Arrivals
@@ -46,9 +46,9 @@ class Parts:
     retries: Retries
     schedule: Schedule
     transactions: Transactions
-    locks: QueueLocks
+    locks: QueueLockTable
     notices: Notices
-    stats: BrokerStats
+    stats: Statistics
     facts: StoreFacts
     lanes: Lanes
     page_cache: PageCache

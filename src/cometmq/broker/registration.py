@@ -8,19 +8,19 @@ import msgspec
 
 from cometmq.background import Background
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.identity import Identity
-from cometmq.broker.topics import READ_WRITE, TopicTable
+from cometmq.broker.tables.identity import Identity
+from cometmq.broker.tables.topics import READ_WRITE, TopicTable
 from cometmq.errors import Malformed, PeerError, WorldError
-from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.register import RegisterBroker, encode_register
-from cometmq.protocol.bodies.tables import KvTable, TopicConfigTable
+from cometmq.protocol.bodies.tables import KeyValues, TopicConfigTable
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.headers import namesrv as headers
 from cometmq.protocol.headers.base import Header, read_header
-from cometmq.protocol.message import body_crc
+from cometmq.protocol.java.fastjson import dumps, loads
+from cometmq.protocol.records.message import body_crc
 from cometmq.remoting.pool import Pool
+from cometmq.settings.live_settings import LiveSettings
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +33,13 @@ class Registration:
     """Registers at start, from time to time, and when topics change; takes its leave at the end."""
 
     def __init__(
-        self, pool: Pool, topics: TopicTable, identity: Identity, settings: LiveSettings,
+        self,
+        pool: Pool,
+        topics: TopicTable,
+        identity: Identity,
+        settings: LiveSettings,
         background: Background,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._pool = pool
         self._topics = topics
         self._identity = identity
@@ -111,7 +115,7 @@ class Registration:
         if not body:  # nobody ever gave a topic an order
             return
         try:
-            self._topics.put_in_order(loads(body, KvTable).table.keys())
+            self._topics.put_in_order(loads(body, KeyValues).table.keys())
         except Malformed as error:
             log.warning("which topics have an order is not known: %s", error)
 

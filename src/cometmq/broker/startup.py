@@ -14,15 +14,15 @@ from cometmq.broker.config import BrokerConfig
 from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.disk import RealDisk
 from cometmq.errors import BadSetting, CannotKeep, InUse, Unreachable
-from cometmq.live_settings import SettingsFile
 from cometmq.local_address import local_ip
 from cometmq.protocol.filter.bloom import BloomFilter
 from cometmq.remoting.address import parse_address
 from cometmq.seams import Disk
-from cometmq.settings import Settings, build_all
-from cometmq.start_settings import Given, at_start
+from cometmq.settings.live_settings import SettingsFile
+from cometmq.settings.settings import Settings, build_all
+from cometmq.settings.start_settings import Given, at_start
+from cometmq.settings.unused_settings import FixedBrokerConfig, IgnoredBrokerConfig
 from cometmq.store.config import StoreConfig
-from cometmq.unused_settings import FixedBrokerConfig, IgnoredBrokerConfig
 
 CHANGES_FILE = "broker.properties"  # in the root of the store, if there is no -c file
 

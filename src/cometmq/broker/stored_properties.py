@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from cometmq.errors import TooLarge
 from cometmq.protocol.limits import PROPERTIES_SIZE_MAX
-from cometmq.protocol.properties import (
+from cometmq.protocol.records.properties import (
     CLUSTER,
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,

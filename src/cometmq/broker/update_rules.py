@@ -8,9 +8,9 @@ they are refused as well, because the same file may start Apache's broker next.
 
 from collections.abc import Mapping
 
-from cometmq.broker.delay_levels import DelayLevels
-from cometmq.live_settings import UpdateRules
-from cometmq.unused_settings import IgnoredBrokerConfig
+from cometmq.broker.delivery.delay_levels import DelayLevels
+from cometmq.settings.live_settings import UpdateRules
+from cometmq.settings.unused_settings import IgnoredBrokerConfig
 
 # Read each time they are needed, or taken over by `Broker._follow_settings`.
 _LIVE = frozenset(
@@ -96,38 +96,65 @@ _NEXT_START = frozenset(
 
 _REFUSED = {
     "it says where files are": (
-        "brokerConfigPath", "readOnlyCommitLogStorePaths", "storePathCommitLog",
-        "storePathDLedgerCommitLog", "storePathRootDir",
+        "brokerConfigPath",
+        "readOnlyCommitLogStorePaths",
+        "storePathCommitLog",
+        "storePathDLedgerCommitLog",
+        "storePathRootDir",
     ),
     "files of the store have this shape, and the next start would refuse or rebuild them": (
-        "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue", "mappedFileSizeConsumeQueueExt",
-        "maxHashSlotNum", "maxIndexNum",
+        "mappedFileSizeCommitLog",
+        "mappedFileSizeConsumeQueue",
+        "mappedFileSizeConsumeQueueExt",
+        "maxHashSlotNum",
+        "maxIndexNum",
     ),
     "it says where the broker listens, or which address others get": (
-        "bindAddress", "brokerIP1", "brokerIP2", "listenPort",
+        "bindAddress",
+        "brokerIP1",
+        "brokerIP2",
+        "listenPort",
     ),
     "it says who the broker is": ("brokerClusterName", "brokerId", "brokerName", "brokerRole"),
     "it is the name of a topic that holds messages": ("msgTraceTopicName",),
     "it says which name servers the broker trusts": (
-        "fetchNamesrvAddrByAddressServer", "namesrvAddr",
+        "fetchNamesrvAddrByAddressServer",
+        "namesrvAddr",
     ),
     "it belongs to replication": (
-        "dLegerGroup", "dLegerPeers", "dLegerSelfId", "enableDLegerCommitLog",
-        "haHousekeepingInterval", "haListenPort", "haMasterAddress", "haSendHeartbeatInterval",
-        "haSlaveFallbehindMax", "haTransferBatchSize", "preferredLeaderId",
+        "dLegerGroup",
+        "dLegerPeers",
+        "dLegerSelfId",
+        "enableDLegerCommitLog",
+        "haHousekeepingInterval",
+        "haListenPort",
+        "haMasterAddress",
+        "haSendHeartbeatInterval",
+        "haSlaveFallbehindMax",
+        "haTransferBatchSize",
+        "preferredLeaderId",
     ),
     "it guards access": (
-        "aclEnable", "configBlackList", "tls.client.authServer", "tls.client.trustCertPath",
-        "tls.server.certPath", "tls.server.keyPassword", "tls.server.keyPath", "tls.server.mode",
-        "tls.server.trustCertPath", "useTLS",
+        "aclEnable",
+        "configBlackList",
+        "tls.client.authServer",
+        "tls.client.trustCertPath",
+        "tls.server.certPath",
+        "tls.server.keyPassword",
+        "tls.server.keyPath",
+        "tls.server.mode",
+        "tls.server.trustCertPath",
+        "useTLS",
     ),
     "Apache's broker runs code that it names": (
-        "filterServerNums", "messageStorePlugIn", "rocketmqHome",
+        "filterServerNums",
+        "messageStorePlugIn",
+        "rocketmqHome",
     ),
     "it follows from expectConsumerNumUseFilter and maxErrorRateOfBloomFilter": (
         "bitMapLengthConsumeQueueExt",
     ),
-}  # fmt: skip
+}
 
 
 def _check(changes: Mapping[str, str]) -> None:

@@ -23,7 +23,7 @@ T = TypeVar("T")
 _LOOK_S = 1  # for signals
 
 
-class Call(Generic[T]):
+class LoopCall(Generic[T]):
     """One caller that waits."""
 
     __slots__ = ("_error", "_is_over", "_result", "_task", "_work")
@@ -95,9 +95,9 @@ class LoopThread:
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run it on the loop, and return or raise what it does."""
-        return self.wait_for(Call(work))
+        return self.wait_for(LoopCall(work))
 
-    def wait_for(self, call: Call[T]) -> T:
+    def wait_for(self, call: LoopCall[T]) -> T:
         """Have it called on the loop, and return or raise what it comes to."""
         try:
             self._check()

@@ -12,11 +12,11 @@ from msgspec.structs import force_setattr
 from cometmq.client.received import SHARDING_KEY as SHARDING_KEY
 from cometmq.client.received import ReceivedMessage as ReceivedMessage
 from cometmq.errors import BadMessage, BadName
-from cometmq.protocol import properties as names
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.limits import PROPERTIES_SIZE_MAX
 from cometmq.protocol.names import CLOSED_TOPICS, check_topic
+from cometmq.protocol.records import properties as names
 
 _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 _TOPICS_KNOWN_MAX = 4096
@@ -80,10 +80,11 @@ class Message(msgspec.Struct, frozen=True):
     def properties_text(self, unique_key: str) -> str:
         """All properties as the wire has them; BadMessage if they are too many or cannot be."""
         if (
-            self.wait and not self.properties
+            self.wait
+            and not self.properties
             and not (self.tags or self.keys or self.delay_level)
             and not (self.sharding_key or self.buyer_id)
-        ):  # fmt: skip
+        ):
             return f"UNIQ_KEY\x01{unique_key}"
         # Built at once: as a dict that is then encoded it takes twice as long.
         parts = [f"UNIQ_KEY\x01{unique_key}"]

@@ -8,20 +8,20 @@ from typing import Any
 import msgspec
 
 from cometmq.errors import Malformed
-from cometmq.protocol import properties as names
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.protocol.compression import decompress
 from cometmq.protocol.flags import MessageFlag
-from cometmq.protocol.hosts import Host
 from cometmq.protocol.limits import BODY_INFLATED_SIZE_MAX
-from cometmq.protocol.message import (
+from cometmq.protocol.names import RETRY_PREFIX, without_namespace
+from cometmq.protocol.records import properties as names
+from cometmq.protocol.records.compression import decompress
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import (
     StoredMessage,
     glance_at_records,
     unpack_body,
     unpack_record,
 )
-from cometmq.protocol.message_id import OffsetId
-from cometmq.protocol.names import RETRY_PREFIX, without_namespace
+from cometmq.protocol.records.message_id import OffsetId
 
 SHARDING_KEY = "SHARDING_KEY"  # the property's name in Apache's Go client; Java's has none
 _COMPRESSED = int(MessageFlag.COMPRESSED)

@@ -17,19 +17,19 @@ from typing import Self
 from uuid import uuid4
 
 from cometmq.client.config import ClientConfig
-from cometmq.client.consumer.listener import Call
-from cometmq.client.consumer.outcomes import Ack, Commit, Outcome
-from cometmq.client.end_hooks import EndContext
+from cometmq.client.consumer.push.listener import ListenerCall
+from cometmq.client.consumer.shared.outcomes import Ack, Commit, Outcome
 from cometmq.client.fields import Text
-from cometmq.client.lease import lease
 from cometmq.client.message import Message, ReceivedMessage
-from cometmq.client.producer import Producer
-from cometmq.client.send_hooks import SendContext
-from cometmq.client.session import Session
+from cometmq.client.send.end_hooks import EndContext
+from cometmq.client.send.producer import Producer
+from cometmq.client.send.send_hooks import SendContext
+from cometmq.client.session.session import Session
+from cometmq.client.session.session_handle import lease
 from cometmq.protocol import trace
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.names import TRACE_TOPIC
-from cometmq.protocol.properties import MSG_REGION, TRACE_ON
+from cometmq.protocol.records.properties import MSG_REGION, TRACE_ON
 from cometmq.protocol.trace import Trace, encode_trace
 from cometmq.seams import Clock
 
@@ -232,7 +232,7 @@ class ConsumeTracing:
     clock: Clock
     _name: str = field(default_factory=lambda: uuid4().hex[:16].upper())
 
-    def before(self, call: Call) -> None:
+    def before(self, call: ListenerCall) -> None:
         """The messages go to the listener."""
         request_id = self._request_id(call)
         for message in _traced(call):
@@ -248,7 +248,7 @@ class ConsumeTracing:
                 )
             )
 
-    def after(self, call: Call, outcome: Outcome) -> None:
+    def after(self, call: ListenerCall, outcome: Outcome) -> None:
         """What it made of them."""
         request_id, messages = self._request_id(call), _traced(call)
         for message in messages:
@@ -265,16 +265,16 @@ class ConsumeTracing:
                 )
             )
 
-    def _request_id(self, call: Call) -> str:
+    def _request_id(self, call: ListenerCall) -> str:
         """The same before and after, and of no other call that is under way."""
         return f"{self._name}{id(call):012X}"
 
 
-def _traced(call: Call) -> list[ReceivedMessage]:
+def _traced(call: ListenerCall) -> list[ReceivedMessage]:
     return [each for each in call.messages if each.properties.get(TRACE_ON) != "false"]
 
 
-def _outcome(call: Call, outcome: Outcome) -> trace.Outcome:
+def _outcome(call: ListenerCall, outcome: Outcome) -> trace.Outcome:
     if call.error is not None:
         return trace.Outcome.EXCEPTION
     if isinstance(outcome, Ack | Commit):

@@ -14,7 +14,7 @@ from secrets import randbits
 from weakref import WeakSet
 
 from cometmq.errors import BadSetting
-from cometmq.protocol.message_id import UniqueKey
+from cometmq.protocol.records.message_id import UniqueKey
 from cometmq.seams import Clock
 
 _BYTES = tuple(f"{byte:02X}" for byte in range(256))

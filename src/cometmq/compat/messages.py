@@ -7,8 +7,8 @@ from typing import Any
 from cometmq.client import message as ours
 from cometmq.compat.queues import MessageQueue
 from cometmq.errors import BadMessage
-from cometmq.protocol.java import java_text
-from cometmq.protocol.properties import (
+from cometmq.protocol.java.values import java_text
+from cometmq.protocol.records.properties import (
     BUYER_ID,
     DELAY,
     KEY_SEPARATOR,

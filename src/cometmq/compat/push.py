@@ -8,7 +8,7 @@ from typing import Any
 from cometmq.blocking.push import PushConsumer
 from cometmq.client.callables import check_callable
 from cometmq.client.config import PushConsumerConfig
-from cometmq.client.consumer.outcomes import Ack, Commit, Outcome, Retry, Rollback, Suspend
+from cometmq.client.consumer.shared.outcomes import Ack, Commit, Outcome, Retry, Rollback, Suspend
 from cometmq.client.message import ReceivedMessage
 from cometmq.compat.messages import MessageExt
 from cometmq.compat.queues import MessageQueue

@@ -125,9 +125,10 @@ class JavaSettings:
     def _known(self) -> dict[str, type[Any]]:
         """Every setting, and the class that has it."""
         return {
-            each.name: owner for owner in (ClientConfig, self._config_class)
+            each.name: owner
+            for owner in (ClientConfig, self._config_class)
             for each in fields(owner)
-        }  # fmt: skip
+        }
 
     def _set(self, field: str, java_name: str, value: Any) -> None:
         if self._is_started:

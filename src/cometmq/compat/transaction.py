@@ -9,11 +9,11 @@ from cometmq.blocking.producer import ProducerFace
 from cometmq.blocking.transaction import TransactionProducer
 from cometmq.client import message as ours
 from cometmq.client.config import ClientConfig, ProducerConfig
-from cometmq.client.transaction import TransactionResult, TransactionState
+from cometmq.client.send.transaction import TransactionResult, TransactionState
 from cometmq.compat.messages import Message, MessageExt, SendResult
 from cometmq.compat.producer import DefaultMQProducer
 from cometmq.errors import BadSetting
-from cometmq.protocol.properties import DELAY
+from cometmq.protocol.records.properties import DELAY
 
 log = logging.getLogger(__name__)
 

@@ -57,8 +57,13 @@ async def _run(folder: Path, console: Console, patience_s: float) -> int:
 
 def _table(stories: Sequence[Progress]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading, justify in (("", "left"), ("story", "left"), ("sent", "right"),
-                             ("received", "right"), ("what happens", "left")):  # fmt: skip
+    for heading, justify in (
+        ("", "left"),
+        ("story", "left"),
+        ("sent", "right"),
+        ("received", "right"),
+        ("what happens", "left"),
+    ):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for story in stories:
         mark = "[green]done[/]" if story.is_over else "[yellow]runs[/]"

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from cometmq.client.config import PushConsumerConfig
-from cometmq.client.consumer.push import PushConsumer
+from cometmq.client.consumer.push.push import PushConsumer
 from cometmq.client.message import Message, ReceivedMessage
-from cometmq.client.producer import Producer
-from cometmq.client.transaction import TransactionProducer, TransactionState
+from cometmq.client.send.producer import Producer
+from cometmq.client.send.transaction import TransactionProducer, TransactionState
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom
 from cometmq.protocol.names import dlq_topic
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from cometmq.live_settings import UpdateRules
-from cometmq.protocol.spelling import camel
+from cometmq.protocol.java.spelling import camel
 from cometmq.remoting.config import TLS_NAMES, Port, ServerConfig
-from cometmq.unused_settings import IgnoredServerConfig
+from cometmq.settings.live_settings import UpdateRules
+from cometmq.settings.unused_settings import IgnoredServerConfig
 
 
 class NamesrvConfig(ServerConfig, kw_only=True, rename=camel(**TLS_NAMES)):

@@ -6,7 +6,7 @@ Every client asks for its topics every 30 s, and brokers change theirs seldom.
 from typing import Generic, TypeVar
 
 from cometmq.namesrv.route_table import RouteTable
-from cometmq.protocol.fastjson import dumps
+from cometmq.protocol.java.fastjson import dumps
 from cometmq.protocol.limits import ROUTES_SIZE_MAX
 
 L = TypeVar("L")

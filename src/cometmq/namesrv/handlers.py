@@ -4,24 +4,23 @@ import logging
 from dataclasses import dataclass
 
 from cometmq.errors import Malformed, Refused, TooLarge
-from cometmq.live_settings import LiveSettings
 from cometmq.namesrv.config import NamesrvConfig
 from cometmq.namesrv.encoded_routes import EncodedRoutes
 from cometmq.namesrv.kv_table import ORDER_TOPICS, KvTable
 from cometmq.namesrv.route_table import RouteTable
 from cometmq.protocol.bodies.register import RegisterBroker, decode_register
 from cometmq.protocol.bodies.route import TopicList
-from cometmq.protocol.bodies.tables import DataVersion, TopicConfigTable
-from cometmq.protocol.bodies.tables import KvTable as KvBody
+from cometmq.protocol.bodies.tables import DataVersion, KeyValues, TopicConfigTable
 from cometmq.protocol.codes import VERSION_3_0_11, VERSION_4_9_4, RequestCode, ResponseCode
-from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.flags import TopicFlag
 from cometmq.protocol.headers import namesrv as headers
 from cometmq.protocol.headers.base import NoHeader, is_true
-from cometmq.protocol.message import body_crc
+from cometmq.protocol.java.fastjson import dumps, loads
+from cometmq.protocol.records.message import body_crc
 from cometmq.remoting.dispatch import Call, Link, Reply, Route, Routes
 from cometmq.seams import Clock
-from cometmq.settings import as_properties
+from cometmq.settings.live_settings import LiveSettings
+from cometmq.settings.settings import as_properties
 
 log = logging.getLogger(__name__)
 
@@ -54,11 +53,11 @@ class KvConfig:
         values = self.kv.namespace(ask.namespace)
         if values is None:
             raise _not_found(f"no config item, namespace: {ask.namespace}")
-        return Reply(body=dumps(KvBody(table=values)))
+        return Reply(body=dumps(KeyValues(table=values)))
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class RegistrationHandlers:
     """Brokers come, go, and say what they serve."""
 
     table: RouteTable[Link]
@@ -78,7 +77,7 @@ class Registration:
             header=headers.RegisterBrokerReplyHeader(
                 ha_server_addr=registered.ha_address, master_addr=registered.master_address
             ),
-            body=b"" if order_topics is None else dumps(KvBody(table=order_topics)),
+            body=b"" if order_topics is None else dumps(KeyValues(table=order_topics)),
         )
 
     def unregister(self, call: Call, ask: headers.BrokerHeader) -> Reply:
@@ -220,7 +219,7 @@ def build_routes(
 ) -> Routes:
     """Every request this name server answers."""
     kv_config = KvConfig(kv)
-    registration = Registration(table, kv, clock)
+    registration = RegistrationHandlers(table, kv, clock)
     routing = Routing(table, EncodedRoutes(table), kv, config)
     topics = Topics(table)
     configuration = Configuration(config)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cometmq.errors import BadState, CannotKeep, Malformed, TooLarge
 from cometmq.protocol.bodies.tables import KvConfigTable
-from cometmq.protocol.fastjson import dumps, loads
+from cometmq.protocol.java.fastjson import dumps, loads
 from cometmq.protocol.limits import KV_SIZE_MAX
 from cometmq.seams import Disk
 

@@ -13,13 +13,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from cometmq.protocol.bodies.register import RegisterBroker
-from cometmq.protocol.bodies.route import (
-    MASTER_ID,
-    BrokerData,
-    ClusterInfo,
-    QueueData,
-    TopicRoute,
-)
+from cometmq.protocol.bodies.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicRoute
 from cometmq.protocol.bodies.tables import DataVersion, TopicConfig
 from cometmq.protocol.flags import Perm, TopicFlag
 from cometmq.protocol.headers.namesrv import BrokerHeader, RegisterBrokerHeader

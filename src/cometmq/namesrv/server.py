@@ -5,7 +5,6 @@ import logging
 from pathlib import Path
 
 from cometmq.disk import RealDisk
-from cometmq.live_settings import LiveSettings, SettingsFile
 from cometmq.namesrv.config import UPDATE_RULES, NamesrvConfig
 from cometmq.namesrv.handlers import build_routes
 from cometmq.namesrv.kv_table import KvTable
@@ -15,8 +14,9 @@ from cometmq.remoting.dispatch import Dispatcher, Link
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.server import Server
 from cometmq.seams import Clock, Disk, Net, RealClock, RealNet
-from cometmq.settings import Settings
-from cometmq.unused_settings import FixedServerConfig, IgnoredServerConfig
+from cometmq.settings.live_settings import LiveSettings, SettingsFile
+from cometmq.settings.settings import Settings
+from cometmq.settings.unused_settings import FixedServerConfig, IgnoredServerConfig
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +46,7 @@ class NameServer:
         routes = build_routes(self._table, kv, live, self._clock)
         self._dispatcher = Dispatcher(routes, Lanes(limits.lane_max, clock=self._clock))
         self._server = Server(
-            self._clock,
-            net or RealNet(),
-            limits=limits,
-            tls=config.tls,
-            on_close=self._link_closed,
+            self._clock, net or RealNet(), limits=limits, tls=config.tls, on_close=self._link_closed
         )
         self._expiry: asyncio.Task[None] | None = None
         self.port = 0

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from cometmq.disk import RealDisk
-from cometmq.live_settings import SettingsFile
 from cometmq.namesrv.config import UPDATE_RULES, NamesrvConfig
 from cometmq.seams import Disk
-from cometmq.settings import Settings, build_all
-from cometmq.start_settings import Given, at_start
-from cometmq.unused_settings import (
+from cometmq.settings.live_settings import SettingsFile
+from cometmq.settings.settings import Settings, build_all
+from cometmq.settings.start_settings import Given, at_start
+from cometmq.settings.unused_settings import (
     FixedBrokerConfig,
     FixedServerConfig,
     IgnoredBrokerConfig,

@@ -15,15 +15,9 @@ from enum import IntEnum
 import msgspec
 
 from cometmq.errors import BadHeader, Malformed, TooLarge
-from cometmq.protocol.codes import (
-    LANGUAGE,
-    LANGUAGE_NUMBERS,
-    LANGUAGE_UNKNOWN,
-    LANGUAGES,
-    VERSION,
-)
+from cometmq.protocol.codes import LANGUAGE, LANGUAGE_NUMBERS, LANGUAGE_UNKNOWN, LANGUAGES, VERSION
 from cometmq.protocol.flags import CommandFlag
-from cometmq.protocol.java import java_text
+from cometmq.protocol.java.values import java_text
 from cometmq.protocol.limits import HEADER_FIELDS_MAX, Int32
 
 NO_FIELDS = msgspec.Raw(b"null")

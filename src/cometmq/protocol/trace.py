@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from cometmq.errors import Malformed
-from cometmq.protocol.java import java_text
+from cometmq.protocol.java.values import java_text
 
 _FIELD_END = "\x01"
 _RECORD_END = "\x02"

@@ -11,7 +11,7 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.headers.base import Header, write_header
-from cometmq.protocol.hosts import Host
+from cometmq.protocol.records.hosts import Host
 from cometmq.remoting.calls import Answer, WaitingCalls
 from cometmq.remoting.dispatch import Hook
 from cometmq.remoting.endpoint import Endpoint

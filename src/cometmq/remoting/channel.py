@@ -20,8 +20,8 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.frame import FrameDecoder, reply_head, reply_heads
 from cometmq.protocol.headers.base import write_header
-from cometmq.protocol.hosts import Host
 from cometmq.protocol.limits import FRAME_RATE_MIN, FRAME_SMALL, WRITE_SMALL
+from cometmq.protocol.records.hosts import Host
 from cometmq.remoting.caller import NOWHERE, Caller
 from cometmq.remoting.dispatch import Call, Dispatcher, Jointly, Replies, Reply
 from cometmq.remoting.endpoint import Endpoint

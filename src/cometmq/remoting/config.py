@@ -5,10 +5,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from cometmq.protocol.spelling import camel
+from cometmq.protocol.java.spelling import camel
 from cometmq.remoting.limits import Limits
 from cometmq.remoting.tls import ServerTls, TlsMode, server_context
-from cometmq.settings import Settings
+from cometmq.settings.settings import Settings
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 

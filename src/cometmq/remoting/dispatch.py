@@ -12,7 +12,7 @@ from cometmq.errors import BadHeader, PeerError, Refused, WorldError
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command, response_to
 from cometmq.protocol.headers.base import Header, read_header, read_headers, write_header
-from cometmq.protocol.hosts import Host
+from cometmq.protocol.records.hosts import Host
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.promise import Promise
 

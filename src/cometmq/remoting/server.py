@@ -100,8 +100,9 @@ class Server:
         if room < min(_CONNECTIONS_FEW, wanted):
             log.warning(
                 "%s: only %d connections can be accepted; raise it, to 65536 if possible",
-                bound, room,
-            )  # fmt: skip
+                bound,
+                room,
+            )
 
     async def close(self) -> None:
         """Stop listening, send what is written, close every connection."""

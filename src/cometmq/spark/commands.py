@@ -58,9 +58,14 @@ _LOCAL = "local[*]"
 
 @pipeline.command(context_settings=_HELP)
 def archive(
-    name_server: NameServer, topic: Topics, out: Out,
-    once: Once = False, every: Every = None, option: More = None, master: Master = _LOCAL,
-) -> None:  # fmt: skip
+    name_server: NameServer,
+    topic: Topics,
+    out: Out,
+    once: Once = False,
+    every: Every = None,
+    option: More = None,
+    master: Master = _LOCAL,
+) -> None:
     """Topics to Parquet, by day and topic, each message once. Run again, it goes on."""
     source = _source(name_server, topic, option)
     job = _part("archive").archive
@@ -77,9 +82,13 @@ def replay(
         str | None, typer.Option("--only", help="Of these topics of the archive, with commas.")
     ] = None,
     rate: Annotated[int | None, typer.Option("--rate", min=1, help="Messages a second.")] = None,
-    begin: From = None, end: To = None,
-    once: Once = False, every: Every = None, option: More = None, master: Master = _LOCAL,
-) -> None:  # fmt: skip
+    begin: From = None,
+    end: To = None,
+    once: Once = False,
+    every: Every = None,
+    option: More = None,
+    master: Master = _LOCAL,
+) -> None:
     """An archive into a topic, in order, each message once. Run again, it goes on."""
     server = {"nameServer": name_server} | _pairs(option)
     job = _part("replay")
@@ -93,8 +102,10 @@ def replay(
     _run(
         "replay",
         lambda spark: job.replay(spark, lake, server, topic, out, **limits),
-        master, once, every,
-    )  # fmt: skip
+        master,
+        once,
+        every,
+    )
 
 
 @pipeline.command(context_settings=_HELP)
@@ -103,22 +114,30 @@ def scan(
     out: Out,
     by: Annotated[str | None, typer.Option(help="queues, or log.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Check every body's crc.")] = False,
-    once: Once = False, every: Every = None, option: More = None, master: Master = _LOCAL,
-) -> None:  # fmt: skip
+    once: Once = False,
+    every: Every = None,
+    option: More = None,
+    master: Master = _LOCAL,
+) -> None:
     """What is in the files of a store: messages, bytes, times, gaps and damage of each topic."""
     store = {"path": str(path)} | ({"by": by} if by else {}) | _pairs(option)
-    _loaded("cometmq.spark.store_scan").ScanOptions.of(store)
+    _loaded("cometmq.spark.files.store_scan").ScanOptions.of(store)
     job = _part("scan").scan
     _run("scan", lambda spark: job(spark, store, out, verify=verify), master, once, every)
 
 
 @pipeline.command(context_settings=_HELP)
 def trace(
-    name_server: NameServer, out: Out,
+    name_server: NameServer,
+    out: Out,
     trace_topic: Annotated[str, typer.Option(help="Where traces are.")] = "RMQ_SYS_TRACE_TOPIC",
-    begin: From = None, end: To = None,
-    once: Once = False, every: Every = None, option: More = None, master: Master = _LOCAL,
-) -> None:  # fmt: skip
+    begin: From = None,
+    end: To = None,
+    once: Once = False,
+    every: Every = None,
+    option: More = None,
+    master: Master = _LOCAL,
+) -> None:
     """How long sends and consumptions took, by group: p50, p95, p99, a curve and a heat map."""
     source = _source(name_server, trace_topic, option, begin, end)
     job = _part("trace").trace
@@ -127,13 +146,18 @@ def trace(
 
 @pipeline.command(context_settings=_HELP)
 def dlq(
-    name_server: NameServer, out: Out,
+    name_server: NameServer,
+    out: Out,
     group: Annotated[
         str | None, typer.Option("--group", "-g", help="With commas; all, if none is given.")
     ] = None,
-    begin: From = None, end: To = None,
-    once: Once = False, every: Every = None, option: More = None, master: Master = _LOCAL,
-) -> None:  # fmt: skip
+    begin: From = None,
+    end: To = None,
+    once: Once = False,
+    every: Every = None,
+    option: More = None,
+    master: Master = _LOCAL,
+) -> None:
     """Messages that could not be consumed: given up or tried again, by group, topic, tag, times."""
     source = {"nameServer": name_server} | _pairs(option) | _between(begin, end)
     groups = tuple(_words("--group", group)) if group else ()
@@ -144,7 +168,9 @@ def dlq(
 
 @pipeline.command(context_settings=_HELP)
 def reconcile(
-    name_server: NameServer, topic: Topics, out: Out,
+    name_server: NameServer,
+    topic: Topics,
+    out: Out,
     group: Annotated[
         str | None, typer.Option("--group", "-g", help="Consumed: as this group's traces say.")
     ] = None,
@@ -157,9 +183,13 @@ def reconcile(
     key: Key = "id",
     late: Annotated[str, typer.Option("--late", help="Later than that is late.")] = "1m",
     trace_topic: Annotated[str, typer.Option(help="Where traces are.")] = "RMQ_SYS_TRACE_TOPIC",
-    begin: From = None, end: To = None,
-    once: Once = False, every: Every = None, option: More = None, master: Master = _LOCAL,
-) -> None:  # fmt: skip
+    begin: From = None,
+    end: To = None,
+    once: Once = False,
+    every: Every = None,
+    option: More = None,
+    master: Master = _LOCAL,
+) -> None:
     """What was sent against what was consumed, by key: lost, late, double. Exit code 3 if lost."""
     if sum(each is not None for each in (group, against, archive)) != 1:
         raise BadSetting("give one of --group, --against and --archive: what is consumed?")
@@ -181,23 +211,28 @@ def reconcile(
     _run(
         "reconcile",
         lambda spark: job.reconcile(
-            spark, source, consumed, out,
-            by=key, late_ms=late_ms, now_ms=int(time.time() * 1000),
+            spark, source, consumed, out, by=key, late_ms=late_ms, now_ms=int(time.time() * 1000)
         ),
-        master, once, every,
-    )  # fmt: skip
+        master,
+        once,
+        every,
+    )
 
 
 @pipeline.command(context_settings=_HELP)
 def lag(
-    name_server: NameServer, out: Out,
+    name_server: NameServer,
+    out: Out,
     group: Annotated[str, typer.Option("--group", "-g", help="One or more, with commas.")],
     fail_over: Annotated[
         int | None,
         typer.Option("--fail-over", min=0, help="Exit code 3 if a group is further behind."),
     ] = None,
-    once: Once = False, every: Every = None, option: More = None, master: Master = _LOCAL,
-) -> None:  # fmt: skip
+    once: Once = False,
+    every: Every = None,
+    option: More = None,
+    master: Master = _LOCAL,
+) -> None:
     """How many messages groups have still to consume, by queue, and over time. Adds a sample."""
     source = {"nameServer": name_server} | _pairs(option)
     groups = _words("--group", group)
@@ -208,35 +243,48 @@ def lag(
 
 @pipeline.command(context_settings=_HELP)
 def windows(
-    name_server: NameServer, topic: Topics, out: Out,
+    name_server: NameServer,
+    topic: Topics,
+    out: Out,
     window: Annotated[str, typer.Option(help="How long a window is.")] = "1m",
     watermark: Annotated[str, typer.Option(help="How late a message may come.")] = "1m",
     event_time: Annotated[
         str, typer.Option("--time", help="A column, or an expression of Spark's SQL.")
     ] = "storeTimestamp",
-    once: Once = False, every: Every = None, option: More = None, master: Master = _LOCAL,
-) -> None:  # fmt: skip
+    once: Once = False,
+    every: Every = None,
+    option: More = None,
+    master: Master = _LOCAL,
+) -> None:
     """Messages in windows of time, with a watermark. Run again, it goes on."""
     source = _source(name_server, topic, option)
     job = _part("windows").windows
     lengths = {"window_ms": _duration("--window", window)}
     lengths["watermark_ms"] = _duration("--watermark", watermark)
     _run(
-        "windows", lambda spark: job(spark, source, out, time=event_time, **lengths),
-        master, once, every,
-    )  # fmt: skip
+        "windows",
+        lambda spark: job(spark, source, out, time=event_time, **lengths),
+        master,
+        once,
+        every,
+    )
 
 
 @pipeline.command(context_settings=_HELP)
 def dedup(
-    name_server: NameServer, topic: Topics, out: Out,
+    name_server: NameServer,
+    topic: Topics,
+    out: Out,
     key: Key = "id",
     within: Annotated[str, typer.Option("--within", help="How long a key is known.")] = "1d",
     to_topic: Annotated[
         str | None, typer.Option("--to-topic", help="Into this topic, in place of Parquet.")
     ] = None,
-    once: Once = False, every: Every = None, option: More = None, master: Master = _LOCAL,
-) -> None:  # fmt: skip
+    once: Once = False,
+    every: Every = None,
+    option: More = None,
+    master: Master = _LOCAL,
+) -> None:
     """Of messages with a key the first, to Parquet or a topic. Exit code 3: some came late."""
     _part("keys").check_key(key)
     source = _source(name_server, topic, option)
@@ -247,8 +295,10 @@ def dedup(
     _run(
         "dedup",
         lambda spark: job(spark, source, out, by=key, within_ms=within_ms, to_topic=to_topic),
-        master, once, every,
-    )  # fmt: skip
+        master,
+        once,
+        every,
+    )
 
 
 @pipeline.command(context_settings=_HELP)
@@ -260,7 +310,7 @@ def doctor(
     ] = None,
 ) -> None:
     """What of all that is needed is there; --fix brings what is not."""
-    from cometmq.spark import doctor as looks
+    from cometmq.spark.setup import doctor as looks
 
     found = [*looks.packages(), looks.java()]
     if fix and looks.fix(found):
@@ -318,10 +368,7 @@ def _beside(source: dict[str, str], topic: str) -> dict[str, str]:
 
 
 def _between(begin: str | None, end: str | None) -> dict[str, str]:
-    times = {
-        "startingTimestamp": _moment("--from", begin),
-        "endingTimestamp": _moment("--to", end),
-    }
+    times = {"startingTimestamp": _moment("--from", begin), "endingTimestamp": _moment("--to", end)}
     return {name: str(at) for name, at in times.items() if at is not None}
 
 

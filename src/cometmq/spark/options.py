@@ -14,10 +14,10 @@ from cometmq.errors import BadExpression, BadName, BadSetting
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.filter.sql import compile_sql
 from cometmq.protocol.names import check_group, check_topic
-from cometmq.spark.cluster import Cluster, name_servers_of
-from cometmq.spark.link import Access
-from cometmq.spark.offsets import Offsets, of_option, queues_of_option, times_of_option
-from cometmq.spark.pull import Reading
+from cometmq.spark.read.cluster import Cluster, name_servers_of
+from cometmq.spark.read.link import Access
+from cometmq.spark.read.offsets import Offsets, of_option, queues_of_option, times_of_option
+from cometmq.spark.read.pull import Reading
 from cometmq.spark.schema import COLUMNS, chosen_columns
 
 Parse = Callable[[str, str], Any]

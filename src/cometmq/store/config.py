@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from cometmq.settings import Settings
+from cometmq.settings.settings import Settings
 
 _HOUR = r" *([01]?\d|2[0-3]) *"
 _HOURS = f"^({_HOUR}(;{_HOUR})*;?)?$"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cometmq.errors import BadSetting
 from cometmq.store.config import StoreConfig
-from cometmq.store.queue_extension import EXTENSIONS
+from cometmq.store.queue.queue_extension import EXTENSIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,18 @@ from msgspec.structs import replace
 from cometmq.background import Background
 from cometmq.errors import BeingDeleted, StoreFailed
 from cometmq.seams import Clock, Disk, Region
-from cometmq.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import StoreConfig
-from cometmq.store.consume_queue import ConsumeQueue, Write
 from cometmq.store.files import StoreFiles
-from cometmq.store.flusher import Flusher, sync_all
-from cometmq.store.index import Index
-from cometmq.store.manifest import Bounds, write_manifest
-from cometmq.store.queue_files import write_in_order
-from cometmq.store.queue_table import Key, QueueTable
+from cometmq.store.index.index import Index
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.flusher import Flusher, sync_all
+from cometmq.store.queue.consume_queue import ConsumeQueue, Write
+from cometmq.store.queue.queue_files import write_in_order
+from cometmq.store.queue.queue_table import Key, QueueTable
+from cometmq.store.queue.unit_rebuild import UnitRebuild
+from cometmq.store.recovery.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from cometmq.store.recovery.manifest import Bounds, write_manifest
 from cometmq.store.retention import Retention
-from cometmq.store.unit_rebuild import UnitRebuild
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +36,17 @@ class Housekeeping:
     """The timers of one store."""
 
     def __init__(
-        self, config: StoreConfig, files: StoreFiles, disk: Disk, clock: Clock,
-        commit_log: CommitLog, queues: QueueTable, index: Index | None, flusher: Flusher,
+        self,
+        config: StoreConfig,
+        files: StoreFiles,
+        disk: Disk,
+        clock: Clock,
+        commit_log: CommitLog,
+        queues: QueueTable,
+        index: Index | None,
+        flusher: Flusher,
         retention: Retention,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._config = config
         self._files = files
         self._disk = disk

@@ -12,32 +12,38 @@ from functools import partial
 from itertools import islice
 
 from cometmq.errors import BadState, BeingDeleted, DiskFull, Malformed, StoreFailed, TooLarge
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.key_hash import key_hashes
-from cometmq.protocol.message import StoredMessage
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.key_hash import key_hashes
+from cometmq.protocol.records.message import StoredMessage
 from cometmq.seams import Clock, Disk, Lock
-from cometmq.store.batches import Announce, Batches
-from cometmq.store.by_time import earliest_ms, offset_by_time
-from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import FlushDiskType, StoreConfig
-from cometmq.store.dispatcher import TRANSACTION, UNQUEUED, Coder
-from cometmq.store.extended_queue import queue_maker
+from cometmq.store.disk_full import is_full, no_room
 from cometmq.store.files import StoreFiles
-from cometmq.store.flusher import Flusher
-from cometmq.store.found import Found, Stored, StoredMessages, Unit
 from cometmq.store.housekeeping import Housekeeping
-from cometmq.store.index import Index
-from cometmq.store.marks import marks_of, tag_code_and_keys
-from cometmq.store.new_message import NewMessage, RecordWriter, Several
-from cometmq.store.opening import Opening
-from cometmq.store.queue_table import QueueTable
-from cometmq.store.reader import UNITS_SCANNED_MAX, Reader, RecordFilter, TagFilter, read_limits
-from cometmq.store.recovery import Parts, Recovered
+from cometmq.store.index.index import Index
+from cometmq.store.index.tag_and_keys import marks_of, tag_code_and_keys
+from cometmq.store.log.batches import Announce, Batches
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.flusher import Flusher
+from cometmq.store.log.new_message import NewMessage, RecordWriter, Several
+from cometmq.store.log.vetting import Vetting
+from cometmq.store.queue.by_time import earliest_ms, offset_by_time
+from cometmq.store.queue.extended_queue import queue_maker
+from cometmq.store.queue.queue_table import QueueTable
+from cometmq.store.queue.reader import (
+    UNITS_SCANNED_MAX,
+    Reader,
+    RecordFilter,
+    TagFilter,
+    read_limits,
+)
+from cometmq.store.queue.results import Found, Stored, StoredMessages, Unit
+from cometmq.store.queue.unit_check import judge
+from cometmq.store.queue.unit_rebuild import UnitRebuild
+from cometmq.store.recovery.opening import Opening
+from cometmq.store.recovery.rebuild import TRANSACTION, UNQUEUED, Coder
+from cometmq.store.recovery.recovery import Recovered, RecoveryParts
 from cometmq.store.retention import FULL_RATIO, Retention
-from cometmq.store.room import is_full, no_room
-from cometmq.store.unit_check import judge
-from cometmq.store.unit_rebuild import UnitRebuild
-from cometmq.store.vetting import Vetting
 
 log = logging.getLogger(__name__)
 
@@ -71,10 +77,13 @@ class MessageStore:
         )
         self._writer = RecordWriter(host, config.max_message_size)
         self._queues = QueueTable(
-            self._files.queues, config.mapped_file_size_consume_queue, disk,
-            partial(judge, self._log), lambda: self._log.start,
+            self._files.queues,
+            config.mapped_file_size_consume_queue,
+            disk,
+            partial(judge, self._log),
+            lambda: self._log.start,
             queue_maker(config, self._files, disk),
-        )  # fmt: skip
+        )
         self._index: Index | None = None
         if config.message_index_enable:
             slots, entries = config.max_hash_slot_num, config.max_index_num
@@ -95,19 +104,32 @@ class MessageStore:
     async def __aenter__(self) -> "MessageStore":
         self._lock = self._disk.lock(self._files.lock)
         try:
-            parts = Parts(self._log, self._queues, self._index, self._coder)
+            parts = RecoveryParts(self._log, self._queues, self._index, self._coder)
             self.recovered = Opening(self._files, self._disk, parts).run()
             self._flusher = Flusher(self._log, self._disk, self.recovered.durable)
             self._retention = Retention(
-                self._config, self._files, self._disk, self._clock,
-                self._log, self._queues, self._index, lambda: self._housekeeping.vouched_end,
+                self._config,
+                self._files,
+                self._disk,
+                self._clock,
+                self._log,
+                self._queues,
+                self._index,
+                lambda: self._housekeeping.vouched_end,
                 lambda: self._housekeeping.failure,
-            )  # fmt: skip
+            )
             self._retention.doom(self.recovered.stale)
             self._housekeeping = Housekeeping(
-                self._config, self._files, self._disk, self._clock,
-                self._log, self._queues, self._index, self._flusher, self._retention,
-            )  # fmt: skip
+                self._config,
+                self._files,
+                self._disk,
+                self._clock,
+                self._log,
+                self._queues,
+                self._index,
+                self._flusher,
+                self._retention,
+            )
             self._housekeeping.last_stored_ms = self.recovered.last_stored_ms
             self._housekeeping.vouched_end = self.recovered.vouched
             await self._flush_as_room_is()
@@ -261,10 +283,15 @@ class MessageStore:
     # Reading
 
     def get(
-        self, topic: str, queue_id: int, queue_offset: int, count_max: int,
-        wants_tag: TagFilter | None = None, wants_record: RecordFilter | None = None,
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        count_max: int,
+        wants_tag: TagFilter | None = None,
+        wants_record: RecordFilter | None = None,
         units_max: int = UNITS_SCANNED_MAX,
-    ) -> Found:  # fmt: skip
+    ) -> Found:
         """Messages of a queue from an offset on, as views of the log."""
         queue = self._queues.get(topic, queue_id)
         return self._reader.get(queue, queue_offset, count_max, wants_tag, wants_record, units_max)

@@ -23,11 +23,11 @@ from msgspec.structs import replace
 
 from cometmq.seams import Clock, Disk, Region
 from cometmq.store.clock_doubt import ClockDoubt
-from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import StoreConfig
 from cometmq.store.files import StoreFiles
-from cometmq.store.index import Index
-from cometmq.store.queue_table import QueueTable
+from cometmq.store.index.index import Index
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.queue.queue_table import QueueTable
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ QUEUES_A_TURN = 8  # of the loop
 _HOUR_MS = 3_600_000
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class DeletionVerdict(msgspec.Struct, frozen=True):
     """What the state of the disk and the hour call for."""
 
     expired_go: bool
@@ -48,16 +48,14 @@ class Verdict(msgspec.Struct, frozen=True):
     puts_stop: bool
 
 
-def judge(config: StoreConfig, used_ratio: float, hour: int, *, by_hand: bool) -> Verdict:
+def judge(config: StoreConfig, used_ratio: float, hour: int, *, by_hand: bool) -> DeletionVerdict:
     """A pure rule, so that it can be read and tested without a disk."""
     hours = {int(text) for text in config.delete_when.split(";") if text.strip().isdigit()}
     is_time = hour in hours
     tight = used_ratio > config.disk_max_used_space_ratio / 100
     forced = used_ratio > FORCED_RATIO and config.clean_file_forcibly_enable
-    return Verdict(
-        expired_go=is_time or tight or by_hand,
-        any_go=forced,
-        puts_stop=used_ratio > FULL_RATIO,
+    return DeletionVerdict(
+        expired_go=is_time or tight or by_hand, any_go=forced, puts_stop=used_ratio > FULL_RATIO
     )
 
 
@@ -65,10 +63,17 @@ class Retention:
     """Cleans one store."""
 
     def __init__(
-        self, config: StoreConfig, files: StoreFiles, disk: Disk, clock: Clock,
-        commit_log: CommitLog, queues: QueueTable, index: Index | None,
-        vouched: Callable[[], int], failure: Callable[[], OSError | None],
-    ) -> None:  # fmt: skip
+        self,
+        config: StoreConfig,
+        files: StoreFiles,
+        disk: Disk,
+        clock: Clock,
+        commit_log: CommitLog,
+        queues: QueueTable,
+        index: Index | None,
+        vouched: Callable[[], int],
+        failure: Callable[[], OSError | None],
+    ) -> None:
         """`vouched` returns the log offset before which log, units and keys are on disk.
 
         `failure` returns the error of the last flush, or None if it succeeded.
@@ -141,14 +146,17 @@ class Retention:
                 "messages of producers are refused: %s, more than %.0f %%, and %d bytes are free; "
                 "free space there, or lower fileReservedTime (now %d hours) or "
                 "diskMaxUsedSpaceRatio (now %d %%); cleanFileForciblyEnable is %s",
-                state, FULL_RATIO * 100, self._disk.capacity(folder)[1],
-                self._config.file_reserved_time, self._config.disk_max_used_space_ratio,
+                state,
+                FULL_RATIO * 100,
+                self._disk.capacity(folder)[1],
+                self._config.file_reserved_time,
+                self._config.disk_max_used_space_ratio,
                 str(self._config.clean_file_forcibly_enable).lower(),
-            )  # fmt: skip
+            )
         else:
             log.warning("messages of producers are accepted again: %s", state)
 
-    def _drop_log_files(self, verdict: Verdict, now_ms: int) -> int:
+    def _drop_log_files(self, verdict: DeletionVerdict, now_ms: int) -> int:
         kept_ms = self._config.file_reserved_time * _HOUR_MS
         gone = 0
         held: Path | None = None

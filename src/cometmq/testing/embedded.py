@@ -9,7 +9,7 @@ from typing import Self
 
 from cometmq.client.fields import Folder, Text, Whole
 from cometmq.errors import BadSetting, Closed
-from cometmq.protocol.java import java_text
+from cometmq.protocol.java.values import java_text
 from cometmq.standalone import Standalone
 from cometmq.testing.hurried_clock import HurriedClock
 
@@ -61,10 +61,7 @@ class EmbeddedCluster:
             self.folder = Path(tempfile.mkdtemp(prefix="cometmq-"))
         clock = self._clock
         self._standalone = Standalone(
-            self.folder,
-            settings=self._settings,
-            clock=clock.of_connections,
-            message_clock=clock,
+            self.folder, settings=self._settings, clock=clock.of_connections, message_clock=clock
         )
         try:
             await self._standalone.__aenter__()

@@ -4,23 +4,23 @@ import asyncio
 from collections import defaultdict
 
 from cometmq.client.config import ClientConfig
-from cometmq.client.session import Session
+from cometmq.client.session.session import Session
 from cometmq.errors import Unreachable
 from cometmq.protocol.bodies.heartbeat import ConsumerIds, decode_heartbeat
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.bodies.route import BrokerData, QueueData, TopicRoute
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.filter.tags import tag_codes
 from cometmq.protocol.flags import PullFlag
 from cometmq.protocol.headers import offset as headers
 from cometmq.protocol.headers.base import write_header
 from cometmq.protocol.headers.pull import PullReplyHeader
-from cometmq.protocol.hosts import Host
-from cometmq.protocol.java import hash_code
-from cometmq.protocol.message import StoredMessage, pack_record
-from cometmq.protocol.properties import TAGS, decode_properties, encode_properties
+from cometmq.protocol.java.fastjson import dumps
+from cometmq.protocol.java.values import hash_code
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import StoredMessage, pack_record
+from cometmq.protocol.records.properties import TAGS, decode_properties, encode_properties
 from cometmq.testing.clock import ManualClock
 
 NAMESRV = "127.0.0.1:9876"

@@ -4,7 +4,7 @@ import asyncio
 
 from client.consumer.fake_broker import FakeBroker
 from cometmq.client.config import LitePullConsumerConfig
-from cometmq.client.consumer.lite_pull import LitePullConsumer
+from cometmq.client.consumer.lite.lite_pull import LitePullConsumer
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom
 
 GROUP = "g"

@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 
 from client.consumer.fake_broker import FakeBroker
 from cometmq.client.config import PushConsumerConfig
-from cometmq.client.consumer.push import PushConsumer
+from cometmq.client.consumer.push.push import PushConsumer
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom
 from cometmq.protocol.bodies.queues import LockedQueues, LockQueues
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fastjson import dumps, loads
+from cometmq.protocol.java.fastjson import dumps, loads
 
 TURNS = 60  # of the loop: enough for what was begun to reach its next wait
 

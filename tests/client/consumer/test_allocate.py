@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cometmq.client.consumer.allocate import (
+from cometmq.client.consumer.shared.allocate import (
     Averagely,
     AveragelyByCircle,
     ByConfig,

@@ -8,9 +8,9 @@ import pytest
 
 from client.received import received
 from cometmq.background import Background
-from cometmq.client.consumer.assignment import Assignment
-from cometmq.client.consumer.flow_limits import FlowLimits
-from cometmq.client.consumer.pulls import Pull
+from cometmq.client.consumer.lite.assignment import Assignment
+from cometmq.client.consumer.push.flow_limits import FlowLimits
+from cometmq.client.consumer.shared.pulls import Pull
 from cometmq.client.message import PullResult, PullStatus
 from cometmq.errors import Unreachable
 from cometmq.protocol.bodies.heartbeat import Subscription

@@ -6,10 +6,10 @@ import threading
 import pytest
 
 from client.consumer.push_broker import PushBroker, Taken, closed, consuming, settle
-from cometmq.client.consumer.outcomes import Retry
+from cometmq.client.consumer.shared.outcomes import Retry
 from cometmq.protocol.bodies.consumer import ConsumeResult
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.properties import decode_properties
+from cometmq.protocol.records.properties import decode_properties
 
 
 def broker_of():

@@ -7,11 +7,11 @@ import pytest
 from client.consumer.fake_broker import NAMESRV, FakeBroker
 from client.consumer.lite_scene import GROUP, committed, consumer_of, run, started, taken
 from cometmq.client.config import ClientConfig
-from cometmq.client.consumer.lite_pull import LitePullConsumer
+from cometmq.client.consumer.lite.lite_pull import LitePullConsumer
 from cometmq.errors import BadSetting, Closed, NoRoute, Refused
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.message import StoredMessage
+from cometmq.protocol.records.message import StoredMessage
 
 # Queues that come and go
 

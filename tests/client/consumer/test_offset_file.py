@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cometmq.client.consumer.offset_file import OffsetFile, offsets_path
+from cometmq.client.consumer.shared.offset_file import OffsetFile, offsets_path
 from cometmq.disk import RealDisk
 from cometmq.errors import BadName, BadSetting, BadState
 from cometmq.protocol.bodies.queues import MessageQueue

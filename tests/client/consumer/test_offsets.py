@@ -7,10 +7,10 @@ import pytest
 
 from client.consumer.fake_broker import FakeBroker
 from cometmq.client.config import LitePullConsumerConfig, PullConsumerConfig
-from cometmq.client.consumer.lite_pull import LitePullConsumer
-from cometmq.client.consumer.offset_file import OffsetFile
-from cometmq.client.consumer.offsets import BrokerOffsets, LocalOffsets, offsets_for
-from cometmq.client.consumer.pull import PullConsumer
+from cometmq.client.consumer.lite.lite_pull import LitePullConsumer
+from cometmq.client.consumer.lite.pull import PullConsumer
+from cometmq.client.consumer.shared.offset_file import OffsetFile
+from cometmq.client.consumer.shared.offsets import BrokerOffsets, LocalOffsets, offsets_for
 from cometmq.disk import RealDisk
 from cometmq.errors import Refused, WorldError
 from cometmq.protocol.bodies.heartbeat import MessageModel

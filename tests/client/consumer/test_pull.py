@@ -6,7 +6,7 @@ import pytest
 
 from client.consumer.fake_broker import FakeBroker
 from cometmq.client.config import PullConsumerConfig
-from cometmq.client.consumer.pull import PullConsumer
+from cometmq.client.consumer.lite.pull import PullConsumer
 from cometmq.client.message import PullStatus
 from cometmq.errors import BadSetting, Closed, NoRoute
 from cometmq.protocol.bodies.queues import MessageQueue

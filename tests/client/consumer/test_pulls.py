@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from client.consumer.fake_broker import FakeBroker
-from cometmq.client.consumer.pulls import Pull, Pulls
+from cometmq.client.consumer.shared.pulls import Pull, Pulls
 from cometmq.client.message import PullStatus
 from cometmq.errors import NoRoute, Refused, Unreachable
 from cometmq.protocol.codes import RequestCode, ResponseCode

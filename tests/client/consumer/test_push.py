@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from client.consumer.push_broker import Gate, PushBroker, Taken, consuming, settle
-from cometmq.client.consumer.outcomes import Ack, Retry
-from cometmq.client.consumer.push import PushConsumer
+from cometmq.client.consumer.push.push import PushConsumer
+from cometmq.client.consumer.shared.outcomes import Ack, Retry
 from cometmq.errors import BadSetting, Closed, Refused
 from cometmq.protocol.bodies.consumer import ConsumeResult
 from cometmq.protocol.codes import RequestCode, ResponseCode

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from client.consumer.push_broker import PushBroker, Taken, settle
-from cometmq.client.consumer.push import PushConsumer
+from cometmq.client.consumer.push.push import PushConsumer
 from cometmq.errors import Closed, Refused
 from cometmq.protocol.codes import RequestCode, ResponseCode
 

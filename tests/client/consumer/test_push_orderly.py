@@ -3,7 +3,7 @@
 import asyncio
 
 from client.consumer.push_broker import Gate, PushBroker, Taken, consuming, settle
-from cometmq.client.consumer.outcomes import Commit, Rollback, Suspend
+from cometmq.client.consumer.shared.outcomes import Commit, Rollback, Suspend
 from cometmq.protocol.codes import RequestCode, ResponseCode
 
 

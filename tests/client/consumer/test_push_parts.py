@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 
 from client.received import received
-from cometmq.client.consumer.listener import Call, Listener
-from cometmq.client.consumer.outcomes import Ack, Commit, Retry, Suspend
-from cometmq.client.consumer.process_queue import ProcessQueue
-from cometmq.client.consumer.soon import Soon
-from cometmq.client.consumer.stats import SAMPLE_MS, ConsumeStats
-from cometmq.client.consumer.subscriptions import Subscriptions
-from cometmq.client.consumer.workers import LoopWorkers, ThreadWorkers
+from cometmq.client.consumer.push.listener import Listener, ListenerCall
+from cometmq.client.consumer.push.process_queue import ProcessQueue
+from cometmq.client.consumer.push.workers import LoopWorkers, ThreadWorkers
+from cometmq.client.consumer.shared.outcomes import Ack, Commit, Retry, Suspend
+from cometmq.client.consumer.shared.rebalance_trigger import Soon
+from cometmq.client.consumer.shared.stats import SAMPLE_MS, ConsumerStats
+from cometmq.client.consumer.shared.subscriptions import Subscriptions
 from cometmq.errors import BadSetting
 from cometmq.seams import RealClock
 from cometmq.testing.clock import ManualClock
@@ -21,7 +21,7 @@ from cometmq.testing.clock import ManualClock
 
 def call_of(*bodies):
     messages = [received(offset, body) for offset, body in enumerate(bodies or (b"x",))]
-    return Call(None, ProcessQueue(), messages)
+    return ListenerCall(None, ProcessQueue(), messages)
 
 
 def ran(handler, **how):
@@ -169,7 +169,7 @@ def test_threads_outlive_a_loop_in_peace():
 def test_rates_are_of_the_last_minute_and_failures_of_the_last_hour():
     async def story():
         clock = ManualClock()
-        stats = ConsumeStats(clock)
+        stats = ConsumerStats(clock)
         stats.pulled("T", 32, 4)
         stats.consumed("T", 32, 2, 8)
         await clock.advance(10_000)

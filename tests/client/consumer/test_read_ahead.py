@@ -1,8 +1,8 @@
 """One queue of a consumer that polls."""
 
 from client.received import received
-from cometmq.client.consumer.flow_limits import FlowLimits, Hold
-from cometmq.client.consumer.read_ahead import ReadAhead
+from cometmq.client.consumer.lite.read_ahead import ReadAhead
+from cometmq.client.consumer.push.flow_limits import FlowLimits, Hold
 from cometmq.client.message import PullResult, PullStatus
 from cometmq.protocol.bodies.queues import MessageQueue
 

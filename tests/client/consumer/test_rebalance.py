@@ -3,8 +3,8 @@
 import asyncio
 
 from client.consumer.fake_broker import FakeBroker
-from cometmq.client.consumer.allocate import Averagely, ByConfig
-from cometmq.client.consumer.rebalance import Rebalance
+from cometmq.client.consumer.shared.allocate import Averagely, ByConfig
+from cometmq.client.consumer.shared.rebalance import Rebalance
 from cometmq.protocol.bodies.heartbeat import ConsumerData, MessageModel
 from cometmq.protocol.codes import RequestCode, ResponseCode
 

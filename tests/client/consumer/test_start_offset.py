@@ -7,9 +7,9 @@ import pytest
 
 from client.consumer.fake_broker import FakeBroker
 from cometmq.client.config import ConsumerConfig
-from cometmq.client.consumer.offsets import BrokerOffsets
-from cometmq.client.consumer.start_offset import start_offset
-from cometmq.client.queries import Queries
+from cometmq.client.consumer.shared.offsets import BrokerOffsets
+from cometmq.client.consumer.shared.start_offset import start_offset
+from cometmq.client.session.queries import Queries
 from cometmq.errors import Refused
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom
 from cometmq.protocol.codes import RequestCode, ResponseCode

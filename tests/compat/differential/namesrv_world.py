@@ -20,10 +20,7 @@ _TOPIC = {
 _REGISTER = msgspec.json.encode(
     {
         "filterServerList": [],
-        "topicConfigSerializeWrapper": {
-            "dataVersion": _VERSION,
-            "topicConfigTable": {"T": _TOPIC},
-        },
+        "topicConfigSerializeWrapper": {"dataVersion": _VERSION, "topicConfigTable": {"T": _TOPIC}},
     }
 )
 

@@ -5,7 +5,7 @@ import string
 from typing import Any
 
 from cometmq.errors import Malformed
-from cometmq.protocol.message import unpack_records
+from cometmq.protocol.records.message import unpack_records
 from compat.differential.wire import Answer
 from compat.differential.world import json_of, shown
 

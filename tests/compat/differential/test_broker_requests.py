@@ -16,7 +16,7 @@ from msgspec.inspect import type_info
 
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.handlers.routes import build_routes
-from cometmq.broker.identity import identity_of
+from cometmq.broker.tables.identity import identity_of
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.deviations import BROKER
 from cometmq.protocol.flags import MessageFlag

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.fastjson import standard_json
-from cometmq.protocol.message import StoredMessage, unpack_records
+from cometmq.protocol.java.fastjson import standard_json
+from cometmq.protocol.records.message import StoredMessage, unpack_records
 from compat.differential.requests import named
 from compat.differential.wire import Answer, Connection, Request
 

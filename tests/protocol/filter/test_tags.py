@@ -4,7 +4,7 @@ import pytest
 
 from cometmq.errors import BadExpression
 from cometmq.protocol.filter.tags import SQL92, subscription_of, tag_codes
-from cometmq.protocol.java import hash_code
+from cometmq.protocol.java.values import hash_code
 from protocol.golden import each
 
 

@@ -1,6 +1,5 @@
 """The rows of the table that administrators, consoles and slaves ask for."""
 
-from cometmq.broker.fall_behind import FallBehind
 from cometmq.broker.handlers import acl, filtersrv
 from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.handlers.consumer import ConsumerRoom
@@ -12,7 +11,8 @@ from cometmq.broker.handlers.reset import ResetRoom
 from cometmq.broker.handlers.runtime import RuntimeRoom
 from cometmq.broker.handlers.topic import TopicRoom
 from cometmq.broker.parts import Parts
-from cometmq.broker.store_facts import StoreFacts
+from cometmq.broker.statistics.consumer_lag import FallBehind
+from cometmq.broker.statistics.store_facts import StoreFacts
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.headers import acl as accounts
 from cometmq.protocol.headers import consumer as consumers

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.groups import GroupTable
-from cometmq.broker.identity import Identity
-from cometmq.broker.topics import TopicTable
+from cometmq.broker.tables.groups import GroupTable
+from cometmq.broker.tables.identity import Identity
+from cometmq.broker.tables.topics import TopicTable
 from cometmq.errors import Refused
-from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.tables import GroupConfig, TopicConfig
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.flags import Perm
 from cometmq.protocol.names import CLOSED_TOPICS, check_topic
+from cometmq.settings.live_settings import LiveSettings
 
 _READ = int(Perm.READ)
 _WRITE = int(Perm.WRITE)

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from cometmq.broker.clients import Client, Clients
-from cometmq.broker.expressions import Unread
-from cometmq.broker.filters import Filters
-from cometmq.broker.groups import GroupTable
+from cometmq.broker.filtering.expressions import Unread
+from cometmq.broker.filtering.filters import Filters
 from cometmq.broker.notices import Notices
-from cometmq.broker.topics import TopicTable
+from cometmq.broker.tables.clients import Client, Clients
+from cometmq.broker.tables.groups import GroupTable
+from cometmq.broker.tables.topics import TopicTable
 from cometmq.errors import Refused
 from cometmq.protocol.bodies.heartbeat import (
     CheckClient,
@@ -17,9 +17,9 @@ from cometmq.protocol.bodies.heartbeat import (
 )
 from cometmq.protocol.bodies.tables import GroupConfig
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.headers.base import NoHeader
 from cometmq.protocol.headers.client import ConsumerGroupHeader, UnregisterClientHeader
+from cometmq.protocol.java.fastjson import dumps, loads
 from cometmq.protocol.names import check_group, check_topic, retry_topic
 from cometmq.remoting.dispatch import Call, Outcome, Reply
 from cometmq.seams import Clock
@@ -94,8 +94,7 @@ class ClientRoom:
         group = self.clients.consumers.get(ask.consumer_group)
         if group is None:
             raise Refused(
-                ResponseCode.SYSTEM_ERROR,
-                f"no consumer for this group, {ask.consumer_group}",
+                ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {ask.consumer_group}"
             )
         ids = sorted({client.client_id for client in group.members.values()})
         return Reply(body=dumps(ConsumerIds(consumer_id_list=ids)))

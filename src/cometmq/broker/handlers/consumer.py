@@ -5,17 +5,17 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cometmq.broker.clients import Client, Clients
-from cometmq.broker.identity import Identity
+from cometmq.broker.tables.clients import Client, Clients
+from cometmq.broker.tables.identity import Identity
 from cometmq.errors import PeerError, Refused, TimedOut, WorldError
 from cometmq.protocol.bodies import consumer as bodies
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.headers import consumer as headers
 from cometmq.protocol.headers.base import Header, NoHeader
 from cometmq.protocol.headers.client import ConsumerGroupHeader, ProducerGroupHeader
-from cometmq.protocol.message import pack_record
-from cometmq.protocol.message_id import OffsetId
+from cometmq.protocol.java.fastjson import dumps, loads
+from cometmq.protocol.records.message import pack_record
+from cometmq.protocol.records.message_id import OffsetId
 from cometmq.remoting.dispatch import Call, Reply
 from cometmq.store.message_store import MessageStore
 
@@ -119,9 +119,12 @@ class ConsumerRoom:
             broker_name=self.identity.name,
         )
         return await self._passed_on(
-            client, ask.consumer_group, RequestCode.CONSUME_MESSAGE_DIRECTLY, header,
+            client,
+            ask.consumer_group,
+            RequestCode.CONSUME_MESSAGE_DIRECTLY,
+            header,
             pack_record(message),
-        )  # fmt: skip
+        )
 
     def _member(self, group: str, client_id: str | None) -> Client:
         client = self.clients.member(group, client_id or "")

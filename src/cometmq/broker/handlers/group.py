@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from cometmq.broker.groups import GroupTable
-from cometmq.broker.offsets import OffsetTable
+from cometmq.broker.tables.groups import GroupTable
+from cometmq.broker.tables.offsets import ConsumerOffsets
 from cometmq.errors import Refused
 from cometmq.protocol.bodies.tables import GroupConfig
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.headers.base import NoHeader
 from cometmq.protocol.headers.group import DeleteGroupHeader
+from cometmq.protocol.java.fastjson import dumps, loads
 from cometmq.protocol.names import BUILT_IN_GROUPS, check_group, is_system_group
 from cometmq.remoting.dispatch import Call, Reply
 
@@ -22,7 +22,7 @@ class GroupRoom:
     """Groups of this broker."""
 
     groups: GroupTable
-    offsets: OffsetTable
+    offsets: ConsumerOffsets
 
     async def update(self, call: Call, ask: NoHeader) -> Reply:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; answered once it is on disk."""

@@ -3,11 +3,11 @@
 import logging
 from dataclasses import dataclass
 
-from cometmq.broker.queue_locks import QueueLocks
-from cometmq.broker.topics import TopicTable
+from cometmq.broker.tables.queue_locks import QueueLockTable
+from cometmq.broker.tables.topics import TopicTable
 from cometmq.protocol.bodies.queues import LockedQueues, LockQueues, MessageQueue
-from cometmq.protocol.fastjson import dumps, loads
 from cometmq.protocol.headers.base import NoHeader
+from cometmq.protocol.java.fastjson import dumps, loads
 from cometmq.protocol.names import check_group
 from cometmq.remoting.dispatch import Call, Outcome, Reply
 from cometmq.seams import Clock
@@ -20,7 +20,7 @@ class LockRoom:
     """Locks of ordered consumption."""
 
     topics: TopicTable
-    locks: QueueLocks
+    locks: QueueLockTable
     clock: Clock
 
     def lock(self, call: Call, ask: NoHeader) -> Outcome:
@@ -46,8 +46,10 @@ class LockRoom:
             # Consumption goes on: refusing the lock would stop the group on a full disk.
             log.error(
                 "%s cannot be written: %s. If the broker is killed now, two members of an"
-                " orderly group may consume one queue after its restart", self.locks.path, error,
-            )  # fmt: skip
+                " orderly group may consume one queue after its restart",
+                self.locks.path,
+                error,
+            )
         return reply
 
     def _read(self, call: Call) -> LockQueues:

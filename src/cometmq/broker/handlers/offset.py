@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from cometmq.broker.handlers.checks import Checks, has_queue
-from cometmq.broker.offsets import OffsetTable
+from cometmq.broker.tables.offsets import ConsumerOffsets
 from cometmq.errors import Refused
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.headers import offset as headers
@@ -17,7 +17,7 @@ class OffsetRoom:
     """Where groups are, and where queues begin and end."""
 
     checks: Checks
-    offsets: OffsetTable
+    offsets: ConsumerOffsets
     store: MessageStore
 
     def query(self, call: Call, ask: headers.QueryOffsetHeader) -> Reply:

@@ -5,20 +5,20 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from cometmq.broker.clients import Clients
-from cometmq.broker.groups import GroupTable
 from cometmq.broker.handlers.checks import Checks
-from cometmq.broker.identity import Identity
-from cometmq.broker.offsets import OffsetTable
-from cometmq.broker.stats import BrokerStats
-from cometmq.broker.store_facts import StoreFacts
+from cometmq.broker.statistics.stats import Statistics
+from cometmq.broker.statistics.store_facts import StoreFacts
+from cometmq.broker.tables.clients import Clients
+from cometmq.broker.tables.groups import GroupTable
+from cometmq.broker.tables.identity import Identity
+from cometmq.broker.tables.offsets import ConsumerOffsets
 from cometmq.protocol.bodies import stats as bodies
 from cometmq.protocol.bodies.consumer import CorrectionOffsets
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.bodies.tables import DelayOffsetTable, TopicConfig
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.headers import consumer as headers
 from cometmq.protocol.headers.base import NoHeader
+from cometmq.protocol.java.fastjson import dumps
 from cometmq.remoting.dispatch import Call, Reply
 from cometmq.store.message_store import MessageStore
 
@@ -31,11 +31,11 @@ class ProgressRoom:
 
     checks: Checks
     groups: GroupTable
-    offsets: OffsetTable
+    offsets: ConsumerOffsets
     clients: Clients
     store: MessageStore
     facts: StoreFacts
-    stats: BrokerStats
+    stats: Statistics
     identity: Identity
     delay_offsets: Callable[[], DelayOffsetTable]
 

@@ -6,31 +6,31 @@ from dataclasses import dataclass, field
 
 from cometmq.broker.arrivals import Arrivals
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.expressions import Unread
-from cometmq.broker.filters import Filters, Wanted
+from cometmq.broker.filtering.expressions import Unread
+from cometmq.broker.filtering.filters import Filters, Wanted
 from cometmq.broker.handlers.checks import Checks
-from cometmq.broker.identity import Identity
 from cometmq.broker.intake import Intake
-from cometmq.broker.offsets import OffsetTable
-from cometmq.broker.stats import BrokerStats
+from cometmq.broker.statistics.stats import Statistics
+from cometmq.broker.tables.identity import Identity
+from cometmq.broker.tables.offsets import ConsumerOffsets
 from cometmq.errors import Refused
-from cometmq.live_settings import LiveSettings
 from cometmq.protocol.bodies.consumer import OffsetMoved
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.bodies.route import MASTER_ID
 from cometmq.protocol.bodies.tables import GroupConfig
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.flags import PullFlag
 from cometmq.protocol.headers.pull import PullHeader, PullReplyHeader
+from cometmq.protocol.java.fastjson import dumps
 from cometmq.protocol.names import OFFSET_MOVED_TOPIC
-from cometmq.protocol.properties import DELAY, KEYS, TAGS, encode_properties
+from cometmq.protocol.records.properties import DELAY, KEYS, TAGS, encode_properties
 from cometmq.remoting.dispatch import Call, Outcome, Reply
 from cometmq.seams import Clock
-from cometmq.store.found import Found, GetStatus
+from cometmq.settings.live_settings import LiveSettings
+from cometmq.store.log.new_message import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_message import NewMessage
-from cometmq.store.reader import UNITS_SCANNED_MAX
+from cometmq.store.queue.reader import UNITS_SCANNED_MAX
+from cometmq.store.queue.results import Found, GetStatus
 
 log = logging.getLogger(__name__)
 
@@ -58,16 +58,16 @@ _CODES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pulling:
+class PullHandlers:
     """Reads of consumers."""
 
     checks: Checks
     store: MessageStore
     filters: Filters
-    offsets: OffsetTable
+    offsets: ConsumerOffsets
     arrivals: Arrivals
     intake: Intake
-    stats: BrokerStats
+    stats: Statistics
     settings: LiveSettings
     identity: Identity
     clock: Clock
@@ -154,9 +154,14 @@ class Pulling:
 
     def _read(self, ask: PullHeader, offset: int, wanted: Wanted) -> Found:
         return self.store.get(
-            ask.topic, ask.queue_id, offset, ask.max_msg_nums, wanted.tag, wanted.record,
+            ask.topic,
+            ask.queue_id,
+            offset,
+            ask.max_msg_nums,
+            wanted.tag,
+            wanted.record,
             wanted.units_a_turn,
-        )  # fmt: skip
+        )
 
     async def _waited(
         self, call: Call, ask: PullHeader, group: GroupConfig, wanted: Wanted, patience_ms: int

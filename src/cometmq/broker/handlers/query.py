@@ -2,23 +2,23 @@
 
 from dataclasses import dataclass
 
-from cometmq.broker.clients import Clients
-from cometmq.broker.filters import Filters, Wanted
+from cometmq.broker.filtering.filters import Filters, Wanted
 from cometmq.broker.handlers.checks import Checks, has_queue
-from cometmq.broker.shown_units import shown
+from cometmq.broker.statistics.shown_units import shown
+from cometmq.broker.tables.clients import Clients
 from cometmq.errors import Refused
 from cometmq.protocol.bodies.heartbeat import Subscription
 from cometmq.protocol.bodies.stats import QueueUnits
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.headers import query as headers
+from cometmq.protocol.java.fastjson import dumps
 from cometmq.protocol.limits import FRAME_SIZE_MAX
-from cometmq.protocol.message import StoredMessage, pack_record
+from cometmq.protocol.records.message import StoredMessage, pack_record
 from cometmq.remoting.dispatch import Call, Reply
 from cometmq.store.config import StoreConfig
-from cometmq.store.extended_queue import ExtendedCode
-from cometmq.store.found import Unit
 from cometmq.store.message_store import MessageStore
+from cometmq.store.queue.extended_queue import ExtendedCode
+from cometmq.store.queue.results import Unit
 
 _BODY_SIZE_MAX = FRAME_SIZE_MAX // 2  # a frame that is too long would cost its asker the connection
 _UNITS_MAX = 1_000

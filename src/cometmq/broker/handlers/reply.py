@@ -3,19 +3,19 @@
 import logging
 from dataclasses import dataclass
 
-from cometmq.broker.clients import Clients
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.handlers.send import any_queue, message_of, new_topic, refused_send
-from cometmq.broker.identity import Identity
 from cometmq.broker.intake import Intake
-from cometmq.broker.stats import BrokerStats
+from cometmq.broker.statistics.stats import Statistics
+from cometmq.broker.tables.clients import Clients
+from cometmq.broker.tables.identity import Identity
 from cometmq.errors import BadName, PeerError, Refused, WorldError
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.headers.base import is_true
 from cometmq.protocol.headers.send import PushReplyHeader, SendHeader, TracedReplyHeader
-from cometmq.protocol.message_id import OffsetId
-from cometmq.protocol.properties import (
+from cometmq.protocol.records.message_id import OffsetId
+from cometmq.protocol.records.properties import (
     PUSH_REPLY_TIME,
     REPLY_TO_CLIENT,
     put_property,
@@ -23,7 +23,7 @@ from cometmq.protocol.properties import (
 )
 from cometmq.remoting.dispatch import Call, Reply
 from cometmq.seams import Clock
-from cometmq.store.found import Stored
+from cometmq.store.queue.results import Stored
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Replying:
     checks: Checks
     clients: Clients
     intake: Intake
-    stats: BrokerStats
+    stats: Statistics
     identity: Identity
     clock: Clock
 

@@ -5,17 +5,17 @@ import logging
 from dataclasses import dataclass
 
 from cometmq.background import to_its_end
-from cometmq.broker.clients import Client, Clients
-from cometmq.broker.groups import GroupTable
 from cometmq.broker.handlers.checks import Checks
-from cometmq.broker.identity import Identity
-from cometmq.broker.offsets import OffsetTable
+from cometmq.broker.tables.clients import Client, Clients
+from cometmq.broker.tables.groups import GroupTable
+from cometmq.broker.tables.identity import Identity
+from cometmq.broker.tables.offsets import ConsumerOffsets
 from cometmq.errors import PeerError, Refused, WorldError
 from cometmq.protocol.bodies.consumer import QueueOffset, ResetOffsets, ResetOffsetsFlat
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.headers.consumer import CloneOffsetHeader, ResetOffsetHeader
+from cometmq.protocol.java.fastjson import dumps
 from cometmq.protocol.names import check_group
 from cometmq.remoting.dispatch import Call, Reply
 from cometmq.store.message_store import MessageStore
@@ -33,7 +33,7 @@ class ResetRoom:
 
     checks: Checks
     groups: GroupTable
-    offsets: OffsetTable
+    offsets: ConsumerOffsets
     clients: Clients
     store: MessageStore
     identity: Identity
@@ -111,12 +111,14 @@ class ResetRoom:
             body = ResetOffsetsFlat(
                 offset_table=[
                     QueueOffset(
-                        broker_name=self.identity.name, offset=offset, queue_id=queue_id,
+                        broker_name=self.identity.name,
+                        offset=offset,
+                        queue_id=queue_id,
                         topic=ask.topic,
                     )
                     for queue_id, offset in table.items()
                 ]
-            )  # fmt: skip
+            )
         else:
             body = ResetOffsets(offset_table=self._queues(ask.topic, table))
         code = RequestCode.RESET_CONSUMER_CLIENT_OFFSET

@@ -3,6 +3,7 @@
 import logging
 
 from cometmq.broker.config import BrokerConfig
+from cometmq.broker.durable_replies import SafeAnswers
 from cometmq.broker.handlers.admin_routes import (
     consumer_routes,
     declined_routes,
@@ -14,12 +15,11 @@ from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.handlers.client import ClientRoom
 from cometmq.broker.handlers.lock import LockRoom
 from cometmq.broker.handlers.offset import OffsetRoom
-from cometmq.broker.handlers.pull import Pulling
-from cometmq.broker.handlers.send import Sending
+from cometmq.broker.handlers.pull import PullHandlers
+from cometmq.broker.handlers.send import SendHandlers
 from cometmq.broker.handlers.send_back import SendingBack
 from cometmq.broker.handlers.transaction import TransactionRoom
 from cometmq.broker.parts import Parts
-from cometmq.broker.safe_answers import SafeAnswers
 from cometmq.broker.stored_properties import StoredProperties
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.headers import offset as offset_headers
@@ -28,11 +28,11 @@ from cometmq.protocol.headers.client import ConsumerGroupHeader, UnregisterClien
 from cometmq.protocol.headers.pull import PullHeader
 from cometmq.protocol.headers.send import SendBackHeader, SendHeader, SendHeaderV2
 from cometmq.protocol.headers.transaction import EndTransactionHeader, ResumeCheckHeader
-from cometmq.protocol.message_id import offset_id_format
+from cometmq.protocol.records.message_id import offset_id_format
 from cometmq.refusal_log import RefusalLog
 from cometmq.remoting.dispatch import Route, Routes
 from cometmq.remoting.lanes import LaneLimit
-from cometmq.settings import as_texts
+from cometmq.settings.settings import as_texts
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def build_routes(p: Parts) -> Routes:
 
 def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
     answers = SafeAnswers(p.topics, p.intake)
-    sending = Sending(
+    sending = SendHandlers(
         checks, p.topics, p.intake, answers, p.retries, p.stats, p.settings, p.identity, p.clock,
         StoredProperties(p.identity.cluster), offset_id_format(p.identity.host), p.page_cache,
         RefusalLog(log, p.clock, "sends"),
@@ -93,7 +93,7 @@ def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
 
 
 def _pulls(p: Parts, checks: Checks) -> dict[int, Route]:
-    pulling = Pulling(
+    pulling = PullHandlers(
         checks, p.store, p.filters, p.offsets, p.arrivals, p.intake, p.stats, p.settings,
         p.identity, p.clock,
     )  # fmt: skip

@@ -3,23 +3,23 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from cometmq.broker.clients import Clients
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.fall_behind import FallBehind
 from cometmq.broker.page_cache import PageCache
-from cometmq.broker.stats import BrokerStats
-from cometmq.broker.store_facts import StoreFacts
+from cometmq.broker.statistics.consumer_lag import FallBehind
+from cometmq.broker.statistics.stats import Statistics
+from cometmq.broker.statistics.store_facts import StoreFacts
+from cometmq.broker.tables.clients import Clients
 from cometmq.errors import Refused
-from cometmq.live_settings import LiveSettings
-from cometmq.protocol.bodies.tables import DataVersion, KvTable
+from cometmq.protocol.bodies.tables import DataVersion, KeyValues
 from cometmq.protocol.codes import VERSION, VERSION_NAME, ResponseCode
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.headers.base import NoHeader
 from cometmq.protocol.headers.query import BrokerConfigReplyHeader, ViewStatsHeader
-from cometmq.protocol.java import double_text
+from cometmq.protocol.java.fastjson import dumps
+from cometmq.protocol.java.values import double_text
 from cometmq.remoting.dispatch import Call, Reply
 from cometmq.remoting.lanes import Lanes
-from cometmq.settings import as_properties
+from cometmq.settings.live_settings import LiveSettings
+from cometmq.settings.settings import as_properties
 
 _NAMES_SHOWN_MAX = 100
 _NO_POOL = 2**31 - 1  # what is left of a buffer pool that there is not
@@ -42,7 +42,7 @@ class RuntimeRoom:
 
     settings: LiveSettings
     clients: Clients
-    stats: BrokerStats
+    stats: Statistics
     behind: FallBehind
     facts: StoreFacts
     page_cache: PageCache
@@ -68,10 +68,7 @@ class RuntimeRoom:
         name, key = ask.stats_name, ask.stats_key
         found = self.stats.view(name, key) or self.behind.view(name, key)
         if found is None:
-            raise Refused(
-                ResponseCode.SYSTEM_ERROR,
-                f"The stats <{name}> <{key}> not exist",
-            )
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"The stats <{name}> <{key}> not exist")
         return Reply(body=dumps(found))
 
     def info(self, call: Call, ask: NoHeader) -> Reply:
@@ -99,7 +96,7 @@ class RuntimeRoom:
                 for level, (offset, end) in self.delays().items()
             },
         }
-        return Reply(body=dumps(KvTable(table=dict(sorted(table.items())))))
+        return Reply(body=dumps(KeyValues(table=dict(sorted(table.items())))))
 
     def _counted(self) -> dict[str, str]:
         stats = self.stats

@@ -8,20 +8,18 @@ from functools import partial
 import msgspec
 
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.delay_levels import asked_level
+from cometmq.broker.delivery.delay_levels import asked_level
+from cometmq.broker.delivery.retry import Retries
+from cometmq.broker.delivery.transactions import half_of, is_half
+from cometmq.broker.durable_replies import SafeAnswers
 from cometmq.broker.handlers.checks import Checks, with_queue
-from cometmq.broker.identity import Identity
 from cometmq.broker.intake import Intake
 from cometmq.broker.page_cache import PageCache
-from cometmq.broker.retry import Retries
-from cometmq.broker.safe_answers import SafeAnswers
-from cometmq.broker.stats import BrokerStats
+from cometmq.broker.statistics.stats import Statistics
 from cometmq.broker.stored_properties import StoredProperties
-from cometmq.broker.topics import TopicTable
-from cometmq.broker.transactions import half_of, is_half
+from cometmq.broker.tables.identity import Identity
+from cometmq.broker.tables.topics import TopicTable
 from cometmq.errors import BadName, Malformed, PeerError, Refused
-from cometmq.live_settings import LiveSettings
-from cometmq.protocol.batch import unpack_columns
 from cometmq.protocol.bodies.tables import TopicConfig
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.flags import TopicFlag
@@ -33,14 +31,16 @@ from cometmq.protocol.headers.send import (
     send_replies,
 )
 from cometmq.protocol.names import RETRY_PREFIX
-from cometmq.protocol.properties import NAME_VALUE_SEPARATOR, TRANSACTION_PREPARED
+from cometmq.protocol.records.batch import unpack_columns
+from cometmq.protocol.records.properties import NAME_VALUE_SEPARATOR, TRANSACTION_PREPARED
 from cometmq.refusal_log import RefusalLog
 from cometmq.remoting.dispatch import Call, Jointly, JointOutcome, Outcome, Replies, Reply
 from cometmq.remoting.promise import Promise
 from cometmq.seams import Clock
+from cometmq.settings.live_settings import LiveSettings
 from cometmq.store.config import StoreConfig
-from cometmq.store.found import Stored, StoredMessages
-from cometmq.store.new_message import NewMessage, NewMessages
+from cometmq.store.log.new_message import NewMessage, NewMessages
+from cometmq.store.queue.results import Stored, StoredMessages
 
 _SUCCESS = ResponseCode.SUCCESS.value
 _PAGE_CACHE = "osPageCacheBusyTimeOutMills"
@@ -48,7 +48,7 @@ _PREPARED = TRANSACTION_PREPARED + NAME_VALUE_SEPARATOR
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class SendHandlers:
     """Sends of producers."""
 
     checks: Checks
@@ -56,7 +56,7 @@ class Sending:
     intake: Intake
     answers: SafeAnswers
     retries: Retries
-    stats: BrokerStats
+    stats: Statistics
     settings: LiveSettings
     identity: Identity
     clock: Clock
@@ -192,9 +192,15 @@ class Sending:
         return half_of(message)
 
     def _answer(
-        self, call: Call, began_ms: int, ids: str, queue_id: int, first: Stored, last: Stored,
+        self,
+        call: Call,
+        began_ms: int,
+        ids: str,
+        queue_id: int,
+        first: Stored,
+        last: Stored,
         waits: bool,
-    ) -> Outcome:  # fmt: skip
+    ) -> Outcome:
         config, now_ms = self.settings.now(BrokerConfig), self.clock.wall_ms()
         self.page_cache.wrote(began_ms, now_ms, config.os_page_cache_busy_time_out_mills)
         header = TracedReplyHeader(
@@ -214,15 +220,23 @@ class Sending:
         return promise
 
     def _answer_jointly(
-        self, received_ms: int, began_ms: int, messages: NewMessages, stored: StoredMessages,
+        self,
+        received_ms: int,
+        began_ms: int,
+        messages: NewMessages,
+        stored: StoredMessages,
         at_once: bool,
-    ) -> JointOutcome:  # fmt: skip
+    ) -> JointOutcome:
         config, now_ms = self.settings.now(BrokerConfig), self.clock.wall_ms()
         self.page_cache.wrote(began_ms, now_ms, config.os_page_cache_busy_time_out_mills)
         fields = send_replies(
-            self.ids, config.region_id, config.trace_on, stored.physical_offsets,
-            messages.queue_ids, stored.queue_offsets,
-        )  # fmt: skip
+            self.ids,
+            config.region_id,
+            config.trace_on,
+            stored.physical_offsets,
+            messages.queue_ids,
+            stored.queue_offsets,
+        )
         if at_once:
             self.stats.put_took(now_ms - received_ms, len(fields))
             return Replies(_SUCCESS, fields)
@@ -237,16 +251,24 @@ class Sending:
         return Reply(code, header)
 
     def _keep(
-        self, promise: Promise[Reply], call: Call, header: TracedReplyHeader, code: int,
+        self,
+        promise: Promise[Reply],
+        call: Call,
+        header: TracedReplyHeader,
+        code: int,
         remark: str | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._took(call.received_ms)
         promise.keep(Reply(code, header if remark is None else None, remark=remark))
 
     def _keep_all(
-        self, promise: Promise[Jointly], received_ms: int, fields: list[bytes], code: int,
+        self,
+        promise: Promise[Jointly],
+        received_ms: int,
+        fields: list[bytes],
+        code: int,
         remark: str | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._took(received_ms, len(fields))
         if remark is None:
             promise.keep(Replies(code, fields))

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from cometmq.broker.delivery.retry import Retries
+from cometmq.broker.durable_replies import SafeAnswers
 from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.intake import Intake
-from cometmq.broker.retry import Retries
-from cometmq.broker.safe_answers import SafeAnswers
-from cometmq.broker.stats import BrokerStats
+from cometmq.broker.statistics.stats import Statistics
 from cometmq.protocol.headers.send import SendBackHeader
 from cometmq.remoting.dispatch import Call, Outcome, Reply
 
@@ -19,7 +19,7 @@ class SendingBack:
     retries: Retries
     intake: Intake
     answers: SafeAnswers
-    stats: BrokerStats
+    stats: Statistics
 
     def send_back(self, call: Call, ask: SendBackHeader) -> Outcome:
         """CONSUMER_SEND_MSG_BACK."""

@@ -4,21 +4,21 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from cometmq.broker.clients import Clients
 from cometmq.broker.handlers.checks import Checks
-from cometmq.broker.identity import Identity
-from cometmq.broker.offsets import OffsetTable
-from cometmq.broker.store_facts import StoreFacts
-from cometmq.broker.topics import TopicTable
+from cometmq.broker.statistics.store_facts import StoreFacts
+from cometmq.broker.tables.clients import Clients
+from cometmq.broker.tables.identity import Identity
+from cometmq.broker.tables.offsets import ConsumerOffsets
+from cometmq.broker.tables.topics import TopicTable
 from cometmq.errors import Refused
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.bodies.route import GroupList, TopicList
 from cometmq.protocol.bodies.stats import TopicOffset, TopicStats
 from cometmq.protocol.bodies.tables import TopicConfig
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.fastjson import dumps
 from cometmq.protocol.headers.base import NoHeader
 from cometmq.protocol.headers.topic import CreateTopicHeader, TopicHeader
+from cometmq.protocol.java.fastjson import dumps
 from cometmq.protocol.names import SYSTEM_TOPICS, check_topic, is_system_topic
 from cometmq.remoting.dispatch import Call, Reply
 from cometmq.store.message_store import MessageStore
@@ -35,7 +35,7 @@ class TopicRoom:
 
     topics: TopicTable
     checks: Checks
-    offsets: OffsetTable
+    offsets: ConsumerOffsets
     clients: Clients
     store: MessageStore
     facts: StoreFacts

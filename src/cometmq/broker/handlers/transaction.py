@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from cometmq.broker.safe_answers import SafeAnswers
-from cometmq.broker.transactions import Transactions
+from cometmq.broker.delivery.transactions import Transactions
+from cometmq.broker.durable_replies import SafeAnswers
 from cometmq.errors import Refused
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.headers.transaction import EndTransactionHeader, ResumeCheckHeader

@@ -4,9 +4,9 @@ from enum import Enum
 
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom, ConsumeType, MessageModel, Subscription
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.protocol.fastjson import Body
+from cometmq.protocol.java.fastjson import Body
+from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.limits import Int32, Int64
-from cometmq.protocol.spelling import camel
 
 
 class Connection(Body):

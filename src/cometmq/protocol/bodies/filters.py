@@ -1,6 +1,6 @@
 """The file in which a broker keeps the SQL conditions of its consumers."""
 
-from cometmq.protocol.fastjson import Body
+from cometmq.protocol.java.fastjson import Body
 from cometmq.protocol.limits import Int32, Int64
 
 

@@ -4,9 +4,9 @@ from enum import Enum
 from typing import Any
 
 from cometmq.errors import Malformed
-from cometmq.protocol.fastjson import Body, loads, reshape
+from cometmq.protocol.java.fastjson import Body, loads, reshape
+from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.limits import Int32, Int64
-from cometmq.protocol.spelling import camel
 
 
 class ConsumeType(Enum):

@@ -5,9 +5,9 @@ from typing import Any, Self
 
 import msgspec
 
-from cometmq.protocol.fastjson import Body, ObjectKey
+from cometmq.protocol.java.fastjson import Body, ObjectKey
+from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.limits import Int32
-from cometmq.protocol.spelling import camel
 
 
 class _QueueFields(Body):

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.bodies.tables import DataVersion, TopicConfig, TopicConfigTable
-from cometmq.protocol.compression import inflate
-from cometmq.protocol.fastjson import Body, dumps, loads, reshape
+from cometmq.protocol.java.fastjson import Body, dumps, loads, reshape
+from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.limits import INFLATED_SIZE_MAX, TOPICS_MAX
-from cometmq.protocol.spelling import camel
+from cometmq.protocol.records.compression import inflate
 
 
 class RegisterBroker(Body, rename=camel(topics="topicConfigSerializeWrapper")):

@@ -1,6 +1,6 @@
 """Who serves what: brokers, queues, routes, clusters, and lists of names."""
 
-from cometmq.protocol.fastjson import Body
+from cometmq.protocol.java.fastjson import Body
 from cometmq.protocol.limits import Int32, Int64
 
 MASTER_ID = 0  # among the nodes of a broker; slaves have higher ones

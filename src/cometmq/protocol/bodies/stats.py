@@ -2,9 +2,9 @@
 
 from cometmq.protocol.bodies.heartbeat import Subscription
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.protocol.fastjson import Body
+from cometmq.protocol.java.fastjson import Body
+from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.limits import Int32, Int64
-from cometmq.protocol.spelling import camel
 
 
 class ConsumedOffset(Body):
@@ -61,9 +61,13 @@ class BrokerStats(Body):
 
 
 _TIME_SPAN = camel(
-    consume_ms="consumeTimeStamp", consume_text="consumeTimeStampStr", max_ms="maxTimeStamp",
-    max_text="maxTimeStampStr", min_ms="minTimeStamp", min_text="minTimeStampStr",
-)  # fmt: skip
+    consume_ms="consumeTimeStamp",
+    consume_text="consumeTimeStampStr",
+    max_ms="maxTimeStamp",
+    max_text="maxTimeStampStr",
+    min_ms="minTimeStamp",
+    min_text="minTimeStampStr",
+)
 
 
 class QueueTimeSpan(Body, kw_only=True, rename=_TIME_SPAN):

@@ -1,7 +1,7 @@
 """Topic and group configurations, offsets, and the version of a table."""
 
-from cometmq.protocol.fastjson import Body
 from cometmq.protocol.flags import Perm
+from cometmq.protocol.java.fastjson import Body
 from cometmq.protocol.limits import Int32, Int64
 
 
@@ -64,7 +64,7 @@ class DelayOffsetTable(Body):
     offset_table: dict[Int32, Int64] = {}
 
 
-class KvTable(Body):
+class KeyValues(Body):
     """Names and texts."""
 
     table: dict[str, str] = {}

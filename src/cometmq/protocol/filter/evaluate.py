@@ -33,7 +33,7 @@ Verdict = Callable[[Any, Any], bool]
 Reader = Callable[[Any], Any]
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """What a value is when it is not null."""
 
     INTEGER = auto()  # of 32 bits
@@ -58,7 +58,7 @@ class Term:
     """A part of an expression."""
 
     form: Form
-    kind: Kind
+    kind: ValueKind
     value: Value
     at: int  # characters before it, for the text of an error
     constant: Any = None  # its value if it has always the same
@@ -76,10 +76,10 @@ class _Equality:
     values: tuple[Any, ...]
 
 
-_READERS: dict[Kind, Reader] = {
-    Kind.INTEGER: java_int,
-    Kind.LONG: java_long,
-    Kind.DOUBLE: java_double,
+_READERS: dict[ValueKind, Reader] = {
+    ValueKind.INTEGER: java_int,
+    ValueKind.LONG: java_long,
+    ValueKind.DOUBLE: java_double,
 }
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
@@ -89,14 +89,16 @@ _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def literal(kind: Kind, constant: Any, at: int) -> Term:
+def literal(kind: ValueKind, constant: Any, at: int) -> Term:
     """A number, a string, TRUE, FALSE or NULL."""
     return Term(Form.LITERAL, kind, lambda properties: constant, at, constant)
 
 
 def property_of(name: str, at: int) -> Term:
     """What the message has under this name: a string, or null."""
-    return Term(Form.PROPERTY, Kind.STRING, lambda properties: properties.get(name), at, name=name)
+    return Term(
+        Form.PROPERTY, ValueKind.STRING, lambda properties: properties.get(name), at, name=name
+    )
 
 
 def negation(term: Term, at: int) -> Term:
@@ -109,7 +111,7 @@ def negation(term: Term, at: int) -> Term:
     def value(properties: Properties) -> None:
         inner(properties)  # may fail
 
-    return Term(Form.NEGATION, Kind.NULL, value, at)
+    return Term(Form.NEGATION, ValueKind.NULL, value, at)
 
 
 def condition(term: Term) -> Term:
@@ -236,7 +238,7 @@ def ordered(left: Term, sign: str, right: Term) -> Term:
     common = _common_number(left.kind, right.kind)
     read_left, read_right = _reader(left.kind, common), _reader(right.kind, common)
     compare = _SIGNS[sign]
-    verdict = _by_double_order(compare) if common is Kind.DOUBLE else compare
+    verdict = _by_double_order(compare) if common is ValueKind.DOUBLE else compare
     if left.form is Form.PROPERTY and right.constant is not None:
         return _condition(
             left.at, _of_property(left.name, read_left, verdict, read_right(right.constant))
@@ -258,7 +260,7 @@ def ordered(left: Term, sign: str, right: Term) -> Term:
 def equal(left: Term, right: Term) -> Term:
     """Of any kinds; null equals null, is unknown on the left side only, and false on the right."""
     for term in (left, right):
-        if term.form is Form.LITERAL and term.kind is Kind.NULL:
+        if term.form is Form.LITERAL and term.kind is ValueKind.NULL:
             raise bad("NULL goes with IS, not with = or <>", term.at)
     if right.form is Form.LITERAL and _is_truth_literal(left) and not _is_truth_literal(right):
         raise bad("TRUE and FALSE equal no number and no string", left.at)
@@ -300,35 +302,35 @@ def _of_property(name: str, read: Reader, verdict: Verdict, constant: Any) -> Te
     return test_number
 
 
-def _common_number(left: Kind, right: Kind) -> Kind:
+def _common_number(left: ValueKind, right: ValueKind) -> ValueKind:
     """What both are read as to be put in order."""
     kinds = {left, right}
-    if Kind.NULL in kinds:
-        return Kind.NULL
-    if Kind.DOUBLE in kinds or kinds == {Kind.STRING}:
-        return Kind.DOUBLE
-    if Kind.STRING in kinds:
-        return right if left is Kind.STRING else left
-    return Kind.LONG
+    if ValueKind.NULL in kinds:
+        return ValueKind.NULL
+    if ValueKind.DOUBLE in kinds or kinds == {ValueKind.STRING}:
+        return ValueKind.DOUBLE
+    if ValueKind.STRING in kinds:
+        return right if left is ValueKind.STRING else left
+    return ValueKind.LONG
 
 
-def _reader(kind: Kind, common: Kind) -> Reader:
-    if kind is common or common is Kind.NULL:
+def _reader(kind: ValueKind, common: ValueKind) -> Reader:
+    if kind is common or common is ValueKind.NULL:
         return _as_it_is
-    if kind is Kind.STRING:
+    if kind is ValueKind.STRING:
         return _READERS[common]
-    return float if common is Kind.DOUBLE else _as_it_is
+    return float if common is ValueKind.DOUBLE else _as_it_is
 
 
-def _equality(left: Kind, right: Kind) -> tuple[Reader, Verdict, Reader]:
+def _equality(left: ValueKind, right: ValueKind) -> tuple[Reader, Verdict, Reader]:
     """How values of two kinds are read and then told equal."""
-    if left is right or Kind.NULL in (left, right):
+    if left is right or ValueKind.NULL in (left, right):
         return _as_it_is, operator.eq, _as_it_is
-    if right is Kind.BOOLEAN:
+    if right is ValueKind.BOOLEAN:
         # A string is read; a number is never equal.
-        return (_truth if left is Kind.STRING else _as_it_is), _same_truth, _as_it_is
-    if left is Kind.BOOLEAN:
-        return _as_it_is, (_fails if right is Kind.STRING else _same_truth), _as_it_is
+        return (_truth if left is ValueKind.STRING else _as_it_is), _same_truth, _as_it_is
+    if left is ValueKind.BOOLEAN:
+        return _as_it_is, (_fails if right is ValueKind.STRING else _same_truth), _as_it_is
     common = _common_number(left, right)
     return _reader(left, common), operator.eq, _reader(right, common)
 
@@ -354,8 +356,8 @@ def _fails(left: bool, right: str) -> bool:
 
 
 def _is_truth_literal(term: Term) -> bool:
-    return term.form is Form.LITERAL and term.kind in (Kind.BOOLEAN, Kind.NULL)
+    return term.form is Form.LITERAL and term.kind in (ValueKind.BOOLEAN, ValueKind.NULL)
 
 
 def _condition(at: int, test: Test, cost: int = 1, equality: _Equality | None = None) -> Term:
-    return Term(Form.CONDITION, Kind.BOOLEAN, test, at, cost=cost, equality=equality)
+    return Term(Form.CONDITION, ValueKind.BOOLEAN, test, at, cost=cost, equality=equality)

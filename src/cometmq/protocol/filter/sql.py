@@ -16,18 +16,9 @@ from dataclasses import dataclass
 
 from cometmq.errors import BadExpression
 from cometmq.protocol.filter import evaluate
-from cometmq.protocol.filter.evaluate import Kind, Properties, Term
+from cometmq.protocol.filter.evaluate import Properties, Term, ValueKind
 from cometmq.protocol.filter.numbers import java_long
-from cometmq.protocol.filter.tokens import (
-    DECIMAL,
-    END,
-    INTEGER,
-    NAME,
-    STRING,
-    Token,
-    Tokens,
-    bad,
-)
+from cometmq.protocol.filter.tokens import DECIMAL, END, INTEGER, NAME, STRING, Token, Tokens, bad
 from cometmq.protocol.limits import EXPRESSION_DEPTH_MAX, EXPRESSION_LENGTH_MAX
 
 _INT_MAX = 2**31 - 1
@@ -189,7 +180,7 @@ def _integer(token: Token) -> Term:
     except ValueError as error:
         raise bad(f"an integer has 64 bits: {error}", token.at) from None
     # Its size alone says what it is: 5L is of 32 bits.
-    kind = Kind.INTEGER if value <= _INT_MAX else Kind.LONG
+    kind = ValueKind.INTEGER if value <= _INT_MAX else ValueKind.LONG
     return evaluate.literal(kind, value, token.at)
 
 
@@ -197,15 +188,15 @@ def _decimal(token: Token) -> Term:
     value = float(token.text)
     if not 0 < value < float("inf"):
         raise bad("a decimal is more than zero and less than infinite", token.at)
-    return evaluate.literal(Kind.DOUBLE, value, token.at)
+    return evaluate.literal(ValueKind.DOUBLE, value, token.at)
 
 
 _LITERALS: dict[str, Callable[[Token], Term]] = {
-    STRING: lambda token: evaluate.literal(Kind.STRING, _unquoted(token), token.at),
+    STRING: lambda token: evaluate.literal(ValueKind.STRING, _unquoted(token), token.at),
     INTEGER: _integer,
     DECIMAL: _decimal,
-    "TRUE": lambda token: evaluate.literal(Kind.BOOLEAN, True, token.at),
-    "FALSE": lambda token: evaluate.literal(Kind.BOOLEAN, False, token.at),
-    "NULL": lambda token: evaluate.literal(Kind.NULL, None, token.at),
+    "TRUE": lambda token: evaluate.literal(ValueKind.BOOLEAN, True, token.at),
+    "FALSE": lambda token: evaluate.literal(ValueKind.BOOLEAN, False, token.at),
+    "NULL": lambda token: evaluate.literal(ValueKind.NULL, None, token.at),
     NAME: lambda token: evaluate.property_of(token.text, token.at),
 }

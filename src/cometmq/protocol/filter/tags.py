@@ -6,7 +6,7 @@ consumer the tags themselves.
 
 from cometmq.errors import BadExpression
 from cometmq.protocol.bodies.heartbeat import Subscription
-from cometmq.protocol.java import hash_code
+from cometmq.protocol.java.values import hash_code
 
 TAG = "TAG"
 SQL92 = "SQL92"

@@ -12,9 +12,7 @@ from cometmq.errors import BadExpression
 END = "the end"
 NAME, STRING, INTEGER, DECIMAL = "a name", "a string", "an integer", "a decimal"
 
-KEYWORDS = frozenset(
-    {"NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "IS"}
-)  # fmt: skip
+KEYWORDS = frozenset({"NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "IS"})
 
 # A comment to the end of the line must have that end: without it the two dashes are two signs.
 _SKIPPED = re.compile(r"(?:[ \t\n\r\f]+|--[^\n\r]*+[\n\r]|/\*.*?\*/)*", re.DOTALL)

@@ -15,8 +15,8 @@ from msgspec.inspect import BoolType, IntType, UnionType, type_info
 
 from cometmq.errors import BadHeader
 from cometmq.protocol.command import NO_FIELDS, Command
-from cometmq.protocol.java import java_text
-from cometmq.protocol.spelling import camel
+from cometmq.protocol.java.spelling import camel
+from cometmq.protocol.java.values import java_text
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)  # so that mypy sees it inherited

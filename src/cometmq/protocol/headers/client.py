@@ -1,7 +1,7 @@
 """Clients come and go."""
 
 from cometmq.protocol.headers.base import Header
-from cometmq.protocol.spelling import camel
+from cometmq.protocol.java.spelling import camel
 
 
 class UnregisterClientHeader(Header, rename=camel(client_id="clientID")):

@@ -1,8 +1,8 @@
 """Filter servers, which nobody runs any more: their requests are known and declined."""
 
 from cometmq.protocol.headers.base import Header
+from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.limits import Int32, Int64
-from cometmq.protocol.spelling import camel
 
 
 class RegisterFilterServerHeader(Header):

@@ -1,8 +1,8 @@
 """Consumed offsets, bounds of queues, offsets by time."""
 
 from cometmq.protocol.headers.base import Header
+from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.limits import Int32, Int64
-from cometmq.protocol.spelling import camel
 
 
 class QueueHeader(Header, rename=camel(broker_name="bname")):

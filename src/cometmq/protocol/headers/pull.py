@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 from cometmq.protocol.headers.base import Header
+from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.limits import Int32, Int64
-from cometmq.protocol.spelling import camel
 
 
 class PullHeader(Header, kw_only=True, rename=camel(broker_name="bname")):

@@ -1,8 +1,8 @@
 """Messages by key, by place; entries of a consume queue; statistics by name."""
 
 from cometmq.protocol.headers.base import Header
+from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.limits import Int32, Int64
-from cometmq.protocol.spelling import camel
 
 
 class QueryMessageHeader(Header, rename=camel(unique_key_query="_UNIQUE_KEY_QUERY")):

@@ -6,8 +6,8 @@ from typing import ClassVar, cast
 import msgspec
 
 from cometmq.protocol.headers.base import Header, text_writer, written_by
+from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.limits import Int32, Int64
-from cometmq.protocol.spelling import camel
 
 
 class SendHeader(Header, rename=camel(broker_name="bname")):
@@ -93,9 +93,13 @@ def _write_usual(header: TracedReplyHeader) -> msgspec.Raw:
 
 
 def send_replies(
-    ids: str, region_id: str, trace_on: bool, places: Sequence[int], queue_ids: Sequence[int],
+    ids: str,
+    region_id: str,
+    trace_on: bool,
+    places: Sequence[int],
+    queue_ids: Sequence[int],
     queue_offsets: Sequence[int],
-) -> list[bytes]:  # fmt: skip
+) -> list[bytes]:
     """The written TracedReplyHeader of several sends, by columns; `ids` makes ids of places.
 
     One by one, by way of the header itself, each takes 1.2 us more (bench/broker.py).

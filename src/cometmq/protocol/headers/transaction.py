@@ -1,8 +1,8 @@
 """End of a transaction, and the question how it ended."""
 
 from cometmq.protocol.headers.base import Header
+from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.limits import Int32, Int64
-from cometmq.protocol.spelling import camel
 
 
 class EndTransactionHeader(Header, kw_only=True, rename=camel(broker_name="bname")):

@@ -5,13 +5,13 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from cometmq.spark.charts import bars
-from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.outcome import JobOutcome
 from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options, finish, stream
+from cometmq.spark.pictures.charts import bars
 
 
-def archive(spark: SparkSession, source: Options, out: Path) -> Outcome:
+def archive(spark: SparkSession, source: Options, out: Path) -> JobOutcome:
     """Goes on where it was.
 
     Spark's own list of files in the folder makes each message be there once: read it with Spark.
@@ -38,4 +38,4 @@ def archive(spark: SparkSession, source: Options, out: Path) -> Outcome:
         place="day stored, UTC",
     )
     files = [out, report.table(counted.columns, rows), picture]
-    return Outcome("archive", counted.columns, rows, files)
+    return JobOutcome("archive", counted.columns, rows, files)

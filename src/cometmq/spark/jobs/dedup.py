@@ -7,12 +7,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from cometmq.spark.charts import bars
 from cometmq.spark.jobs.keys import key_of
-from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.outcome import JobOutcome
 from cometmq.spark.jobs.report import Report
 from cometmq.spark.jobs.sources import Options, finish, servers_of, stream
 from cometmq.spark.jobs.times import in_spark
+from cometmq.spark.pictures.charts import bars
 
 _COLUMNS = ("run", "read", "kept", "dropped", "late")
 _SHOWN_MAX = 20
@@ -29,7 +29,7 @@ def dedup(
     by: str = "id",
     within_ms: int = 86_400_000,
     to_topic: str | None = None,
-) -> Outcome:
+) -> JobOutcome:
     """Goes on where it was. A key is remembered for so long after the time of its message.
 
     A message that comes when its key would be forgotten already is late: Spark drops it, whether it
@@ -61,7 +61,7 @@ def dedup(
     alarm = ""
     if late:
         alarm = f"{late} messages came later than --within allows, and are not in the result"
-    return Outcome("dedup", _COLUMNS, table, files, alarm)
+    return JobOutcome("dedup", _COLUMNS, table, files, alarm)
 
 
 def _key(by: str) -> "f.Column":

@@ -9,11 +9,11 @@ from pyspark.sql import functions as f
 from cometmq.admin import topic as topics
 from cometmq.errors import NoRoute
 from cometmq.protocol.names import DLQ_PREFIX, RETRY_PREFIX, dlq_topic, retry_topic
-from cometmq.protocol.properties import RETRY_TOPIC
-from cometmq.spark.charts import bars
-from cometmq.spark.jobs.outcome import Outcome
+from cometmq.protocol.records.properties import RETRY_TOPIC
+from cometmq.spark.jobs.outcome import JobOutcome
 from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options, ask, cluster_at, read
+from cometmq.spark.pictures.charts import bars
 
 _READ = "topic,tags,properties,reconsumeTimes,storeTimestamp"
 _COLUMNS = ("kind", "group", "topic", "tag", "times", "messages", "first", "last")
@@ -35,7 +35,9 @@ def left_over(source: Options, groups: tuple[str, ...] = ()) -> list[str]:
     return found
 
 
-def dlq(spark: SparkSession, source: Options, out: Path, groups: tuple[str, ...] = ()) -> Outcome:
+def dlq(
+    spark: SparkSession, source: Options, out: Path, groups: tuple[str, ...] = ()
+) -> JobOutcome:
     """By group, topic, tag and how often it was tried."""
     report = Report(out)
     picture = report.file("report.png")
@@ -61,7 +63,7 @@ def dlq(spark: SparkSession, source: Options, out: Path, groups: tuple[str, ...]
         place="group, and topic sent to",
         across=True,
     )
-    return Outcome("dlq", _COLUMNS, table, [report.table(_COLUMNS, table), picture])
+    return JobOutcome("dlq", _COLUMNS, table, [report.table(_COLUMNS, table), picture])
 
 
 def _counted(spark: SparkSession, source: Options, names: list[str]) -> list[tuple[Any, ...]]:

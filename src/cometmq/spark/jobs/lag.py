@@ -12,13 +12,13 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from cometmq.admin import progress
+from cometmq.admin.groups import progress
 from cometmq.admin.session import AdminSession
 from cometmq.errors import NoRoute
-from cometmq.spark.charts import lines
-from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.outcome import JobOutcome
 from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options, ask
+from cometmq.spark.pictures.charts import lines
 
 _SCHEMA = (
     "at timestamp, group string, topic string, broker string, queue int,"
@@ -68,7 +68,7 @@ def lag(
     out: Path,
     groups: Sequence[str],
     fail_over: int | None = None,
-) -> Outcome:
+) -> JobOutcome:
     """An alarm if a group is further behind than allowed."""
     report = Report(out)
     picture = report.file("report.png")
@@ -99,7 +99,7 @@ def lag(
         if fail_over is not None and count > fail_over
     ]
     files = [samples, report.table(_COLUMNS, now), picture]
-    return Outcome("lag", _COLUMNS, now, files, "; ".join(over))
+    return JobOutcome("lag", _COLUMNS, now, files, "; ".join(over))
 
 
 def _add(path: Path, rows: Sequence[Sample]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """A table of few rows, and where the files are."""
 
     title: str

@@ -18,14 +18,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from cometmq.errors import BadSetting
-from cometmq.spark.charts import bars
 from cometmq.spark.jobs.keys import columns_for, key_of
-from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.outcome import JobOutcome
 from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options, read
 from cometmq.spark.jobs.tracing import CONSUMED, calls
 from cometmq.spark.options import ReadOptions
-from cometmq.spark.places import Places
+from cometmq.spark.pictures.charts import bars
+from cometmq.spark.read.offset_bounds import Places
 
 STATES = ("consumed", "late", "double", "waiting", "lost")
 
@@ -73,7 +73,7 @@ def reconcile(
     by: str,
     late_ms: int,
     now_ms: int,
-) -> Outcome:
+) -> JobOutcome:
     """The states of all keys, those that are not well as Parquet; an alarm if any is lost."""
     check(source, by)
     report = Report(out)
@@ -122,7 +122,7 @@ def reconcile(
     lost = sum(row[columns.index("lost")] for row in table)
     files = [out / "keys", report.table(columns, table), picture]
     alarm = f"{lost} of the messages are lost: {out / 'keys'}" if lost else ""
-    return Outcome("reconcile", columns, table, files, alarm)
+    return JobOutcome("reconcile", columns, table, files, alarm)
 
 
 def _table(counted: list[tuple[str, str, int]]) -> tuple[list[str], list[list[Any]]]:

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from cometmq.errors import BadSetting
-from cometmq.spark.charts import bars
-from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.outcome import JobOutcome
 from cometmq.spark.jobs.report import Report
 from cometmq.spark.jobs.sources import Options, cluster_at, finish
+from cometmq.spark.pictures.charts import bars
 from cometmq.spark.schema import COLUMNS, ddl
 
 _TOGETHER = str(64 << 20)  # bytes of files: sorted in memory by one task
@@ -34,7 +34,7 @@ def replay(
     start_ms: int | None = None,
     end_ms: int | None = None,
     rate: int | None = None,
-) -> Outcome:
+) -> JobOutcome:
     """Goes on where it was, and on with what the archive gets.
 
     One task sends, so that messages leave in the order in which they were stored. Queues keep
@@ -71,7 +71,7 @@ def replay(
         "messages",
         place="batch",
     )
-    return Outcome("replay", columns, table, [report.table(columns, table), picture])
+    return JobOutcome("replay", columns, table, [report.table(columns, table), picture])
 
 
 @contextmanager

@@ -10,15 +10,15 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.outcome import JobOutcome
 from cometmq.spark.jobs.session import session
 from cometmq.spark.jobs.trouble import in_one_line
-from cometmq.spark.progress import Bar
+from cometmq.spark.read.progress import Bar
 
 FOUND = 3  # how a command ends whose job found what it was to find out
 _SHOWN_MAX = 50
 
-Job = Callable[[SparkSession], Outcome]
+Job = Callable[[SparkSession], JobOutcome]
 
 
 def run(title: str, job: Job, master: str, every_ms: int | None) -> int:
@@ -43,7 +43,7 @@ def run(title: str, job: Job, master: str, every_ms: int | None) -> int:
             spark.stop()
 
 
-def show(outcome: Outcome, console: Console) -> None:
+def show(outcome: JobOutcome, console: Console) -> None:
     """The last rows of its table, and where its files are."""
     left_out = len(outcome.rows) - _SHOWN_MAX
     caption = f"{left_out} rows before these are in the file" if left_out > 0 else None

@@ -5,15 +5,15 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from cometmq.spark.charts import treemap
-from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.outcome import JobOutcome
 from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options
+from cometmq.spark.pictures.charts import treemap
 
 _PLACES = "topic,queueId,queueOffset"
 
 
-def scan(spark: SparkSession, store: Options, out: Path, *, verify: bool = False) -> Outcome:
+def scan(spark: SparkSession, store: Options, out: Path, *, verify: bool = False) -> JobOutcome:
     """Messages, bytes of bodies and times of each topic, offsets that are missing between others.
 
     With `verify`, bodies that are not what their checksum says: read twice, with a look at the
@@ -45,7 +45,7 @@ def scan(spark: SparkSession, store: Options, out: Path, *, verify: bool = False
         {topic for topic, _, _, _, missing, damaged, *_ in rows if missing or damaged},
     )
     files = [report.table(topics.columns, rows), picture]
-    return Outcome("scan", topics.columns, rows, files)
+    return JobOutcome("scan", topics.columns, rows, files)
 
 
 def _load(spark: SparkSession, store: Options, columns: str, verify: bool) -> DataFrame:

@@ -5,8 +5,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from cometmq.spark.interpreter import use_python
-from cometmq.spark.jvm import use_java
+from cometmq.spark.setup.interpreter import use_python
+from cometmq.spark.setup.jvm import use_java
 
 _SETTINGS = {
     "spark.log.level": "OFF",  # what goes wrong is told in one line

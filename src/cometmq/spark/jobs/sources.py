@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cometmq.admin.session import AdminConfig, AdminSession
 from cometmq.remoting.tls import client_context
-from cometmq.spark.cluster import Cluster
 from cometmq.spark.options import READ, ReadOptions, cluster_of, parsed
-from cometmq.spark.places import Places
+from cometmq.spark.read.cluster import Cluster
+from cometmq.spark.read.offset_bounds import Places
 
 Options = Mapping[str, str]
 T = TypeVar("T")

@@ -5,17 +5,17 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from cometmq.spark.charts import cumulative, heat
-from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.outcome import JobOutcome
 from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options
 from cometmq.spark.jobs.tracing import UNREADABLE, calls
+from cometmq.spark.pictures.charts import cumulative, heat
 
 _COLUMNS_OF_TIME = 60  # of the heat map
 _FINE_MS = 100  # costs up to here are drawn as they are, those above by two digits
 
 
-def trace(spark: SparkSession, source: Options, out: Path) -> Outcome:
+def trace(spark: SparkSession, source: Options, out: Path) -> JobOutcome:
     """Percentiles of the cost in ms; their distribution, and how it changed over time."""
     report = Report(out)
     curve, map_ = report.file("cost.png"), report.file("heat.png")
@@ -36,7 +36,7 @@ def trace(spark: SparkSession, source: Options, out: Path) -> Outcome:
     finally:
         found.unpersist()
     files = [report.table(table.columns, rows), curve, map_]
-    return Outcome("trace", table.columns, rows, files)
+    return JobOutcome("trace", table.columns, rows, files)
 
 
 def _table(found: DataFrame) -> DataFrame:

@@ -7,11 +7,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from cometmq.errors import BadSetting
-from cometmq.spark.charts import lines
-from cometmq.spark.jobs.outcome import Outcome
+from cometmq.spark.jobs.outcome import JobOutcome
 from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options, finish, stream
 from cometmq.spark.jobs.times import in_spark
+from cometmq.spark.pictures.charts import lines
 
 _SCHEMA = "topic string, start timestamp, count bigint"
 _TIMES = ("storeTimestamp", "bornTimestamp")
@@ -25,7 +25,7 @@ def windows(
     window_ms: int = 60_000,
     watermark_ms: int = 60_000,
     time: str = "storeTimestamp",
-) -> Outcome:
+) -> JobOutcome:
     """Counts of each topic by event time, of windows that are closed. Goes on where it was.
 
     A window closes when a message came that is so much younger than its end. `time` is a column, or
@@ -52,4 +52,4 @@ def windows(
     table = rows_of(found)
     lines(picture, "Messages by event time", table, f"messages in {window_ms / 1000:g} s")
     files = [out, report.table(found.columns, table), picture]
-    return Outcome("windows", found.columns, table, files)
+    return JobOutcome("windows", found.columns, table, files)

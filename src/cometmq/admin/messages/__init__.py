@@ -1,0 +1,1 @@
+"""Commands about messages: send, read, find, trace."""

@@ -1,0 +1,1 @@
+"""Messages that are stored again later: delays, retries and transactions."""

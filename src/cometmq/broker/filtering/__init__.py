@@ -1,0 +1,1 @@
+"""Message filters of consumer groups: tags, SQL92 and bloom bits."""

@@ -1,0 +1,1 @@
+"""Counters, rates, latencies and consumer lag."""

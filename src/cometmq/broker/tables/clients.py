@@ -1,0 +1,228 @@
+"""Who is connected: producers, consumers, what each group subscribes to, and when it was heard."""
+
+import logging
+from collections.abc import Iterable
+
+import msgspec
+
+from cometmq.protocol.bodies.heartbeat import (
+    ConsumeFrom,
+    ConsumerData,
+    ConsumeType,
+    Heartbeat,
+    MessageModel,
+    Subscription,
+)
+from cometmq.remoting.dispatch import Link
+
+log = logging.getLogger(__name__)
+
+SILENCE_MS_MAX = 120_000
+
+
+class Client(msgspec.Struct):
+    """One client as one group's member. `heard_ms` is monotonic, `heard_wall_ms` is for people."""
+
+    link: Link
+    client_id: str
+    language: str
+    version: int
+    heard_ms: int
+    heard_wall_ms: int
+
+
+class ConsumerGroup(msgspec.Struct):
+    """The members of a group, and what they want; the last one to say so decides."""
+
+    consume_type: ConsumeType
+    message_model: MessageModel
+    consume_from: ConsumeFrom
+    members: dict[Link, Client] = {}
+    subscriptions: dict[str, Subscription] = {}
+    said: dict[str, frozenset[tuple[str, str, str]]] = {}  # client id: topic, kind, expression
+    retries: dict[Link, int] = {}  # how often at the most a message comes again, as a member said
+
+    def take(self, data: ConsumerData) -> bool:
+        """What a member says it wants; did anything change?"""
+        self.consume_type = data.consume_type
+        self.message_model = data.message_model
+        self.consume_from = data.consume_from_where
+        wanted = {each.topic: each for each in data.subscription_data_set}
+        is_changed = False
+        for topic, subscription in wanted.items():
+            known = self.subscriptions.get(topic)
+            if known is None or subscription.sub_version > known.sub_version:
+                self.subscriptions[topic] = subscription
+                is_changed |= known is None
+        for topic in self.subscriptions.keys() - wanted.keys():
+            del self.subscriptions[topic]
+            is_changed = True
+        return is_changed
+
+    def forget_what_was_said(self, client_id: str) -> None:
+        """Of a member that is gone, unless another has its id."""
+        if all(client.client_id != client_id for client in self.members.values()):
+            self.said.pop(client_id, None)
+
+    @property
+    def retries_max(self) -> int | None:
+        """Of those members that said a number, the one that joined last decides for all."""
+        return next(
+            (self.retries[each] for each in reversed(self.members) if each in self.retries), None
+        )
+
+    @property
+    def agrees(self) -> bool:
+        """All members want the same. If not, messages reach members that filter them away."""
+        return len(set(self.said.values())) <= 1
+
+    @property
+    def differences(self) -> dict[str, dict[str, str]]:
+        """By topic, what each member wants of it, where they differ; empty if a member does not."""
+        if self.agrees:
+            return {}
+        wanted: dict[str, dict[str, str]] = {}
+        for client_id, said in self.said.items():
+            for topic, kind, expression in said:
+                of_topic = wanted.setdefault(topic, dict.fromkeys(self.said, ""))
+                of_topic[client_id] = expression if kind in ("TAG", "") else f"{kind}: {expression}"
+        return {topic: each for topic, each in wanted.items() if len(set(each.values())) > 1}
+
+
+class Clients:
+    """Groups of producers and of consumers, by name."""
+
+    def __init__(self) -> None:
+        self.producers: dict[str, dict[Link, Client]] = {}
+        self.consumers: dict[str, ConsumerGroup] = {}
+        self._groups_of: dict[Link, tuple[set[str], set[str]]] = {}  # as producer, as consumer
+
+    def heard(self, beat: Heartbeat, client: Client) -> list[str]:
+        """A heartbeat; the consumer groups whose members or subscriptions changed by it."""
+        produces, consumes = self._groups_of.setdefault(client.link, (set(), set()))
+        for producer in beat.producer_data_set:
+            self.producers.setdefault(producer.group_name, {})[client.link] = client
+            produces.add(producer.group_name)
+        changed = []
+        for data in beat.consumer_data_set:
+            consumes.add(data.group_name)
+            if self._consumes(data, client):
+                changed.append(data.group_name)
+        return changed
+
+    def _consumes(self, data: ConsumerData, client: Client) -> bool:
+        name = data.group_name
+        group = self.consumers.get(name)
+        if group is None:
+            group = self.consumers[name] = ConsumerGroup(
+                data.consume_type, data.message_model, data.consume_from_where
+            )
+        before = group.members.get(client.link)
+        group.members[client.link] = client
+        if before is not None and before.client_id != client.client_id:
+            group.forget_what_was_said(before.client_id)
+        is_changed = group.take(data)
+        said = frozenset(
+            (each.topic, each.expression_type, each.sub_string)
+            for each in data.subscription_data_set
+        )
+        if group.said.get(client.client_id) != said:
+            group.said[client.client_id] = said
+            if not group.agrees:
+                log.warning(
+                    "members of group %s subscribe differently; the last is %s with %s",
+                    name,
+                    client.client_id,
+                    sorted(said),
+                )
+        return before is None or is_changed
+
+    def leave(
+        self, link: Link, producer_group: str | None, consumer_group: str | None
+    ) -> list[str]:
+        """A client takes its leave of a group; the consumer groups that changed by it."""
+        produces, consumes = self._groups_of.get(link, (set(), set()))
+        if producer_group is not None and producer_group in produces:
+            self._drop_producer(producer_group, link)
+            produces.discard(producer_group)
+        changed = []
+        if consumer_group is not None and consumer_group in consumes:
+            self._drop_consumer(consumer_group, link)
+            consumes.discard(consumer_group)
+            changed.append(consumer_group)
+        if not produces and not consumes:
+            self._groups_of.pop(link, None)
+        return changed
+
+    def drop(self, link: Link) -> list[str]:
+        """A connection is gone; the consumer groups that changed by it."""
+        produces, consumes = self._groups_of.pop(link, (set(), set()))
+        for group in produces:
+            self._drop_producer(group, link)
+        for group in consumes:
+            self._drop_consumer(group, link)
+        return list(consumes)
+
+    def silent(self, now_ms: int) -> list[Link]:
+        """Connections with a member that was not heard of for too long; who lives comes back."""
+        return [
+            link
+            for link in self._groups_of
+            if any(now_ms - one.heard_ms > SILENCE_MS_MAX for one in self._clients_on(link))
+        ]
+
+    def links_of(self, group: str) -> list[Link]:
+        """The connections of a consumer group."""
+        found = self.consumers.get(group)
+        return list(found.members) if found is not None else []
+
+    def member(self, group: str, client_id: str) -> Client | None:
+        """The member of a consumer group with this id."""
+        found = self.consumers.get(group)
+        members: Iterable[Client] = found.members.values() if found is not None else ()
+        return next((client for client in members if client.client_id == client_id), None)
+
+    def retries_max(self, group: str, link: Link, said: int | None) -> int | None:
+        """How often a message comes again to a group, when a client says how often it wants it.
+
+        A client that is no member speaks for itself, and only where no member has spoken.
+        """
+        found = self.consumers.get(group)
+        if found is None:
+            return said
+        if said is not None and link in found.members:
+            found.retries[link] = said
+        decided = found.retries_max
+        return said if decided is None else decided
+
+    def producer_links(self, group: str) -> list[Link]:
+        """The connections of a producer group."""
+        return list(self.producers.get(group, {}))
+
+    def link_of_client(self, client_id: str) -> Link | None:
+        """The connection of the producer with this id, of whatever group."""
+        for clients in self.producers.values():
+            for link, client in clients.items():
+                if client.client_id == client_id:
+                    return link
+        return None
+
+    def _clients_on(self, link: Link) -> list[Client]:
+        produces, consumes = self._groups_of[link]
+        return [self.producers[group][link] for group in produces] + [
+            self.consumers[group].members[link] for group in consumes
+        ]
+
+    def _drop_producer(self, name: str, link: Link) -> None:
+        group = self.producers[name]
+        del group[link]
+        if not group:
+            del self.producers[name]
+
+    def _drop_consumer(self, name: str, link: Link) -> None:
+        group = self.consumers[name]
+        gone = group.members.pop(link)
+        group.forget_what_was_said(gone.client_id)
+        group.retries.pop(link, None)
+        if not group.members:
+            del self.consumers[name]

@@ -1,0 +1,86 @@
+"""A table by name with a version, kept in a file; whoever has a copy of it is told of changes."""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from cometmq.broker.tables.table_file import KeptTable
+from cometmq.protocol.bodies.tables import DataVersion
+from cometmq.protocol.java.fastjson import Body
+from cometmq.seams import Clock, Disk
+
+log = logging.getLogger(__name__)
+
+C = TypeVar("C")
+
+
+class VersionedTable(ABC, Generic[C]):
+    """What topics and groups have in common."""
+
+    def __init__(self, disk: Disk, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._entries: dict[str, C] = {}
+        self._version = DataVersion()
+        self._listeners: list[Callable[[], None]] = []
+        self.file = KeptTable(disk, path, lambda: self.body)
+        self.get = self._entries.get  # a send asks once, and a dict answers soonest
+
+    @property
+    @abstractmethod
+    def body(self) -> Body:
+        """All of it, as a slave and the file want it."""
+
+    @abstractmethod
+    def _name_of(self, entry: C) -> str:
+        """Its name."""
+
+    @abstractmethod
+    def _check(self, name: str) -> str:
+        """The name itself, or BadName."""
+
+    @property
+    def version(self) -> DataVersion:
+        """Another one after each change."""
+        return self._version
+
+    def on_change(self, told: Callable[[], None]) -> None:
+        """Who is told of each change, from now on."""
+        self._listeners.append(told)
+
+    def names(self) -> list[str]:
+        """Of all entries."""
+        return list(self._entries)
+
+    def put(self, entry: C) -> None:
+        """Make or change one; it is on disk after `file.save`."""
+        name = self._check(self._name_of(entry))
+        if self._entries.get(name) == entry:
+            return
+        self._entries[name] = entry
+        log.info("%s", entry)
+        self.touch()
+
+    def keep(self, entry: C) -> None:
+        """Make one that is not there: what it was meant for was not refused."""
+        if self._name_of(entry) not in self._entries:
+            self.put(entry)
+
+    def delete(self, name: str) -> bool:
+        """Forget one; was it there?"""
+        entry = self._entries.pop(name, None)
+        if entry is None:
+            return False
+        log.info("deleted: %s", entry)
+        self.touch()
+        return True
+
+    def touch(self) -> None:
+        """The table is another one than before: who keeps a copy is told."""
+        self._version = DataVersion(
+            counter=self._version.counter + 1, timestamp=self._clock.wall_ms()
+        )
+        self.file.changed()
+        for told in self._listeners:
+            told()

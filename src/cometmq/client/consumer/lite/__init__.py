@@ -1,0 +1,1 @@
+"""Consumers that poll: lite pull and pull."""

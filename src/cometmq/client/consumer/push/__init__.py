@@ -1,0 +1,1 @@
+"""The push consumer: messages are delivered to a listener."""

@@ -1,0 +1,94 @@
+"""What runs in a push consumer, as an operator is shown it: by Java's names."""
+
+from collections.abc import Iterable, Mapping
+
+from cometmq.client.config import PushConsumerConfig
+from cometmq.client.consumer.push.owned_queue import OwnedQueue
+from cometmq.client.consumer.shared.offsets import Offsets
+from cometmq.client.consumer.shared.stacks import task_stacks, thread_stacks
+from cometmq.client.consumer.shared.stats import ConsumerStats
+from cometmq.protocol.bodies.consumer import ConsumerRunningInfo, ProcessQueueInfo
+from cometmq.protocol.bodies.heartbeat import ConsumeType, Subscription
+from cometmq.protocol.codes import VERSION_NAME
+
+_SPELLED_OTHERWISE = {
+    "group": "consumerGroup",
+    "consume_from": "consumeFromWhere",
+    "consume_threads": "consumeThreadMax",
+    "pull_threshold_size_for_queue_mib": "pullThresholdSizeForQueue",
+    "pull_threshold_size_for_topic_mib": "pullThresholdSizeForTopic",
+    "pull_interval_ms": "pullInterval",
+    "suspend_current_queue_ms": "suspendCurrentQueueTimeMillis",
+    "await_termination_when_shutdown_ms": "awaitTerminationMillisWhenShutdown",
+}
+_NOT_SHOWN = frozenset({"allocation", "consume_timestamp", "consume_timeout_ms", "offset_folder"})
+
+
+def running_properties(
+    config: PushConsumerConfig, name_servers: Iterable[str], start_ms: int, *, orderly: bool
+) -> dict[str, str]:
+    """Settings and facts that do not change while it runs."""
+    shown = {
+        _spelled(name): _text(getattr(config, name))
+        for name in config.__dataclass_fields__
+        if name not in _NOT_SHOWN
+    }
+    return shown | {
+        "consumeThreadMin": str(config.consume_threads),
+        "consumeTimeout": str(config.consume_timeout_ms // 60_000),
+        "PROP_NAMESERVER_ADDR": "".join(f"{address};" for address in name_servers),
+        "PROP_CONSUME_TYPE": ConsumeType.PASSIVELY.value,
+        "PROP_CONSUMER_START_TIMESTAMP": str(start_ms),
+        "PROP_THREADPOOL_CORE_SIZE": str(config.consume_threads),
+        "PROP_CONSUMEORDERLY": _text(orderly),
+        "PROP_CLIENT_VERSION": VERSION_NAME,
+    }
+
+
+def running_info(
+    properties: Mapping[str, str],
+    subscriptions: Iterable[Subscription],
+    queues: Iterable[OwnedQueue],
+    offsets: Offsets,
+    stats: ConsumerStats,
+    *,
+    with_stacks: bool,
+) -> ConsumerRunningInfo:
+    """For GET_CONSUMER_RUNNING_INFO."""
+    wanted = list(subscriptions)
+    return ConsumerRunningInfo(
+        properties=dict(properties),
+        subscription_set=wanted,
+        mq_table={held.queue: _queue(held, offsets) for held in queues},
+        status_table={each.topic: stats.status(each.topic) for each in wanted},
+        jstack=thread_stacks() + task_stacks() if with_stacks else None,
+    )
+
+
+def _queue(held: OwnedQueue, offsets: Offsets) -> ProcessQueueInfo:
+    process = held.process
+    lowest = process.lowest or 0
+    return ProcessQueueInfo(
+        cached_msg_count=len(process),
+        cached_msg_min_offset=lowest,
+        cached_msg_max_offset=lowest + process.span,
+        cached_mib=process.size >> 20,
+        commit_offset=offsets.known(held.queue) or 0,
+        dropped=process.is_dropped,
+        last_consume_timestamp=held.consumed_ms,
+        last_lock_timestamp=held.locked_wall_ms,
+        last_pull_timestamp=held.pulled_ms,
+        locked=held.locked_ms is not None,
+        transaction_msg_count=len(process) - process.waiting,
+    )
+
+
+def _spelled(name: str) -> str:
+    first, *rest = name.split("_")
+    return _SPELLED_OTHERWISE.get(name) or first + "".join(map(str.capitalize, rest))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(getattr(value, "value", value))

@@ -1,0 +1,1 @@
+"""What all consumers use: rebalancing, offsets, subscriptions and pull requests."""

@@ -1,0 +1,1 @@
+"""Idempotent consumption: a listener runs once per business key."""

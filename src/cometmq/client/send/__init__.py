@@ -1,0 +1,1 @@
+"""Producers: one send path, transactions, and request-reply."""

@@ -1,0 +1,163 @@
+"""Requests by message: sent to a topic, answered by whichever consumer takes them.
+
+    reply = await producer.request(Message("prices", b"apples?"))
+
+A consumer answers with a producer of its own: `await producer.reply(request, b"3.50")`. Brokers
+push replies to whoever asked, and know where by the heartbeats.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Protocol
+from uuid import uuid4
+
+from cometmq.client.durations import Timeout
+from cometmq.client.message import Message, ReceivedMessage, SendResult
+from cometmq.client.send.queue_request import ANY, QueueRequest
+from cometmq.client.session.session import Session
+from cometmq.errors import BadMessage, TimedOut, TooManyRequests, Unreachable
+from cometmq.protocol.headers.send import PushReplyHeader
+from cometmq.protocol.names import reply_topic
+from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.message import StoredMessage
+from cometmq.protocol.records.properties import (
+    CLUSTER,
+    CORRELATION_ID,
+    MESSAGE_TYPE,
+    REPLY_TO_CLIENT,
+    TTL,
+    decode_properties,
+    encode_properties,
+)
+from cometmq.remoting.address import parse_address
+from cometmq.seams import Clock
+
+_WAITING_MAX = 65_535  # requests without a reply yet
+
+
+class SendMarked(Protocol):
+    """Sends a message with properties of the system's own."""
+
+    async def __call__(
+        self,
+        message: Message,
+        marks: str,
+        *,
+        choice: QueueRequest = ANY,
+        is_reply: bool = False,
+        timeout: Timeout = None,
+    ) -> SendResult:
+        """As `Producer.send`."""
+
+
+class PendingReplies:
+    """Requests that wait for their reply, by correlation id."""
+
+    def __init__(self, clock: Clock, namespace: str) -> None:
+        self._clock = clock
+        self._namespace = namespace
+        self._waiting: dict[str, asyncio.Future[ReceivedMessage]] = {}
+
+    @contextmanager
+    def expect(
+        self, correlation_id: str, timeout_ms: int
+    ) -> Iterator["asyncio.Future[ReceivedMessage]"]:
+        """The reply to come, waited for while the context is open; TimedOut if it does not."""
+        if len(self._waiting) >= _WAITING_MAX:
+            raise TooManyRequests(f"{_WAITING_MAX} requests wait for a reply: wait for some")
+        future: asyncio.Future[ReceivedMessage] = asyncio.get_running_loop().create_future()
+        self._waiting[correlation_id] = future
+        timer = self._clock.call_later(timeout_ms, partial(_time_out, future, timeout_ms))
+        try:
+            yield future
+        finally:
+            timer.cancel()
+            del self._waiting[correlation_id]
+            if not future.cancel() and not future.cancelled():
+                future.exception()  # if the send has failed too, nobody else asks for it
+
+    def take(self, ask: PushReplyHeader, body: bytes) -> bool:
+        """A reply came: was it to one of these?"""
+        text = ask.properties or ""
+        future = self._waiting.get(decode_properties(text).get(CORRELATION_ID, ""))
+        if future is None or future.done():
+            return False
+        stored = StoredMessage(
+            topic=ask.topic,
+            queue_id=ask.queue_id,
+            flag=ask.flag,
+            sys_flag=ask.sys_flag,
+            born_ms=ask.born_timestamp,
+            born_host=_host(ask.born_host),
+            stored_ms=ask.store_timestamp,
+            store_host=_host(ask.store_host),
+            reconsume_times=ask.reconsume_times or 0,
+            body=body,
+            properties_text=text,
+        )
+        future.set_result(ReceivedMessage.of(stored, "", self._namespace))
+        return True
+
+    def close(self) -> None:
+        """None comes any more."""
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(
+                    Unreachable("closed before the reply came: somebody may have the request")
+                )
+
+
+class RequestReply:
+    """Of one producer, by which it sends."""
+
+    def __init__(
+        self, session: Session, heard: Callable[[str, int], Awaitable[None]], send: SendMarked
+    ) -> None:
+        self._session = session
+        self._heard = heard
+        self._send = send
+        self.replies = PendingReplies(session.clock, session.config.namespace)
+
+    async def request(
+        self, message: Message, choice: QueueRequest, timeout_ms: int
+    ) -> ReceivedMessage:
+        """The reply; TimedOut if none comes in time, whether or not anybody has the request."""
+        now_ms = self._session.clock.monotonic_ms
+        deadline_ms = now_ms() + timeout_ms
+        correlation_id = str(uuid4())
+        with self.replies.expect(correlation_id, timeout_ms) as reply:
+            await self._heard(message.topic, deadline_ms)
+            left_ms = max(1, deadline_ms - now_ms())
+            marks = _marks(correlation_id, self._session.client_id, str(left_ms))
+            await self._send(message, encode_properties(marks), choice=choice, timeout=left_ms)
+            return await reply
+
+    async def reply(
+        self, request: ReceivedMessage, body: bytes | str, timeout: Timeout = None
+    ) -> SendResult:
+        """Answer a request; BadMessage if nobody asked, Refused if who asked is gone."""
+        found = request.properties.get
+        cluster, correlation_id, client_id, ttl = (
+            found(name) for name in (CLUSTER, CORRELATION_ID, REPLY_TO_CLIENT, TTL)
+        )
+        if not (cluster and correlation_id and client_id and ttl):
+            raise BadMessage(f"{request!r} is no request: nobody waits for a reply to it")
+        marks = _marks(correlation_id, client_id, ttl) | {MESSAGE_TYPE: "reply"}
+        message = Message(reply_topic(cluster), body)
+        return await self._send(message, encode_properties(marks), is_reply=True, timeout=timeout)
+
+
+def _marks(correlation_id: str, client_id: str, ttl: str) -> dict[str, str]:
+    return {CORRELATION_ID: correlation_id, REPLY_TO_CLIENT: client_id, TTL: ttl}
+
+
+def _time_out(future: "asyncio.Future[ReceivedMessage]", timeout_ms: int) -> None:
+    if not future.done():
+        future.set_exception(TimedOut(f"no reply within {timeout_ms} ms: is a consumer there?"))
+
+
+def _host(text: str) -> Host:
+    """Of `host:port`, `/host:port` or `name/host:port`: Java writes addresses in all of them."""
+    return Host(*parse_address(text.rpartition("/")[2]))

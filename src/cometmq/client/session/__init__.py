@@ -1,0 +1,1 @@
+"""What clients share: connections, routes, heartbeats, and requests from brokers."""

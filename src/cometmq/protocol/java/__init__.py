@@ -1,0 +1,1 @@
+"""Java's formats, reproduced: hash codes, numbers, .properties files, fastjson."""

@@ -1,0 +1,1 @@
+"""Stored messages: the record layout, batches, properties, message ids, compression."""

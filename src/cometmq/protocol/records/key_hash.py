@@ -1,0 +1,126 @@
+"""The hash by which a message is found by key: of `topic#key`, as Java hashes it.
+
+Java's hash is a polynomial in 31 over the characters. Its value for a text is that of the front,
+times a power of 31, plus that of the rest: so the front, `topic#`, is hashed once per topic. For
+the rest, `int(digits, 31)` sums the polynomial in C. A character code is no digit, but it is two,
+31 x high + low, and both sums together are the sum of all. 1.1 us for a unique key of 32 characters
+and a word, where a loop over the characters takes 3.5.
+"""
+
+from collections.abc import Sequence
+
+from cometmq.protocol.java import values as java
+
+_MASK = 0xFFFFFFFF
+_DIGITS = b"0123456789abcdefghijklmnopqrstu"  # of base 31, as `int` reads them
+assert len(_DIGITS) == 31
+_NO_DIGIT = ord("!")  # makes `int` fail
+_LOW = bytes(_DIGITS[code % 31] if code < 128 else _NO_DIGIT for code in range(256))
+_HIGH = bytes(_DIGITS[code // 31] for code in range(256))
+
+_PART_LENGTH = 128  # of a key; a longer one is hashed in parts
+_TOPICS_MAX = 100_000  # whose front is remembered
+_POWERS = [31**length & _MASK for length in range(_PART_LENGTH)]
+
+# A unique key has 32 characters, 0 to 9 and A to F. Their codes less that of "0" are digits of base
+# 31 as they stand: one sum instead of two saves 0.2 us.
+_UNIQUE_LENGTH = 32
+_UNIQUE = bytes(
+    _DIGITS[code - ord("0")] if 0 <= code - ord("0") < 31 else _NO_DIGIT for code in range(256)
+)
+_UNIQUE_REST = ord("0") * sum(31**power for power in range(_UNIQUE_LENGTH)) & _MASK
+_UNIQUE_POWER = _POWERS[_UNIQUE_LENGTH]
+
+_fronts: dict[str, int] = {}  # the hash of `topic#`, by topic
+
+
+def key_hash(topic: str, key: str) -> int:
+    """From 0 to 2^31 - 1."""
+    if key.isascii():
+        value = _front_of(topic)
+        for start in range(0, len(key), _PART_LENGTH):
+            codes = key[start : start + _PART_LENGTH].encode()
+            value = value * 31 ** len(codes) + _polynomial(codes) & _MASK
+    else:
+        value = java.hash_code(f"{topic}#{key}") & _MASK
+    return _absolute(value)
+
+
+def key_hashes(topic: str, keys: Sequence[str]) -> Sequence[int]:
+    """`key_hash` of the keys of one message; fast for a unique key, and a word if there is one.
+
+    What it cannot do raises LookupError or ValueError on the way: a topic not seen before, a long
+    or an empty key, one that is not ASCII, a first one of 32 other characters.
+    """
+    count = len(keys)
+    if 0 < count <= 2:
+        try:
+            front = _fronts[topic]
+            codes = keys[0].encode()
+            if len(codes) == _UNIQUE_LENGTH:
+                one = (
+                    front * _UNIQUE_POWER + int(codes.translate(_UNIQUE), 31) + _UNIQUE_REST & _MASK
+                )
+            else:
+                one = front * _POWERS[len(codes)] + _polynomial(codes) & _MASK
+            if count == 1:
+                return (_absolute(one),)
+            codes = keys[1].encode()
+            # `_polynomial`, and below `_absolute`, without a call: 0.2 us
+            high, low = codes.translate(_HIGH), codes.translate(_LOW)
+            two = front * _POWERS[len(codes)] + 31 * int(high, 31) + int(low, 31) & _MASK
+            return (
+                one if one < 0x80000000 else -one & 0x7FFFFFFF,
+                two if two < 0x80000000 else -two & 0x7FFFFFFF,
+            )
+        except (LookupError, ValueError):
+            pass
+    return [key_hash(topic, key) for key in keys]
+
+
+def all_key_hashes(topics: Sequence[str], keys: Sequence[Sequence[str]]) -> list[Sequence[int]]:
+    """`key_hashes` of each of several messages; without a call for the usual ones: 0.4 us."""
+    fronts, powers, unique, high, low = _fronts, _POWERS, _UNIQUE, _HIGH, _LOW
+    hashes: list[Sequence[int]] = []
+    for topic, of_message in zip(topics, keys, strict=True):
+        try:
+            first, second = of_message
+            front = fronts[topic]
+            codes = first.encode()
+            if len(codes) != _UNIQUE_LENGTH:
+                raise LookupError
+            one = front * _UNIQUE_POWER + int(codes.translate(unique), 31) + _UNIQUE_REST & _MASK
+            codes = second.encode()
+            two = (
+                front * powers[len(codes)]
+                + 31 * int(codes.translate(high), 31)
+                + int(codes.translate(low), 31)
+                & _MASK
+            )
+            hashes.append(
+                (
+                    one if one < 0x80000000 else -one & 0x7FFFFFFF,
+                    two if two < 0x80000000 else -two & 0x7FFFFFFF,
+                )
+            )
+        except (LookupError, ValueError):
+            hashes.append(key_hashes(topic, of_message))
+    return hashes
+
+
+def _polynomial(codes: bytes) -> int:
+    return 31 * int(codes.translate(_HIGH), 31) + int(codes.translate(_LOW), 31)
+
+
+def _absolute(value: int) -> int:
+    """Of a signed number, given its bits; 0 for -2^31, which has none in Java."""
+    return value if value < 0x80000000 else -value & 0x7FFFFFFF
+
+
+def _front_of(topic: str) -> int:
+    front = _fronts.get(topic)
+    if front is None:
+        if len(_fronts) >= _TOPICS_MAX:
+            _fronts.clear()
+        front = _fronts[topic] = java.hash_code(topic + "#") & _MASK
+    return front

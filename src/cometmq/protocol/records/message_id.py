@@ -1,0 +1,66 @@
+"""The two message ids: where a message is stored, and who sent it.
+
+offset id   hex of | host 8 or 20 | physical offset 8 |        given by the broker
+unique key  hex of | IP 4 or 16 | pid 2 | loader hash 4 | ms since month start 4 | count 2 |
+"""
+
+import struct
+from typing import NamedTuple
+
+from cometmq.errors import Malformed
+from cometmq.protocol.records.hosts import V4, V6, Host, pack_host, unpack_host
+
+_OFFSET = struct.Struct(">q")
+_UNIQUE_TAIL = struct.Struct(">HIIH")
+_UNIQUE_SIZES = (4 + _UNIQUE_TAIL.size, 16 + _UNIQUE_TAIL.size)
+
+
+class OffsetId(NamedTuple):
+    """Which broker holds a message, and where in its log."""
+
+    host: Host
+    physical_offset: int
+
+    def __str__(self) -> str:
+        return (pack_host(self.host) + _OFFSET.pack(self.physical_offset)).hex().upper()
+
+    @classmethod
+    def parse(cls, text: str) -> "OffsetId":
+        """From 32 hex digits, or 56 for an IPv6 broker."""
+        packed = _from_hex(text)
+        if len(packed) not in (V4.size + 8, V6.size + 8):
+            raise Malformed(f"a message id has 32 or 56 digits, not {len(text)}")
+        return cls(unpack_host(packed[:-8]), _OFFSET.unpack(packed[-8:])[0])
+
+
+def offset_id_format(host: Host) -> str:
+    """The id of any message of a host is this `%` its physical offset: 0.2 us, not 0.8."""
+    return pack_host(host).hex().upper() + "%016X"
+
+
+class UniqueKey(NamedTuple):
+    """What a client puts in UNIQ_KEY; the time is relative to the start of its month."""
+
+    ip: bytes
+    pid: int
+    loader_hash: int
+    since_month_start_ms: int
+    counter: int
+
+    def __str__(self) -> str:
+        return (self.ip + _UNIQUE_TAIL.pack(*self[1:])).hex().upper()
+
+    @classmethod
+    def parse(cls, text: str) -> "UniqueKey":
+        """From 32 hex digits, or 56 where the client's host has IPv6."""
+        packed = _from_hex(text)
+        if len(packed) not in _UNIQUE_SIZES:
+            raise Malformed(f"a unique key has 32 or 56 digits, not {len(text)}")
+        return cls(packed[: -_UNIQUE_TAIL.size], *_UNIQUE_TAIL.unpack(packed[-_UNIQUE_TAIL.size :]))
+
+
+def _from_hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError as error:
+        raise Malformed(f"not a message id: {text[:60]!r}") from error

@@ -1,0 +1,1 @@
+"""format('rocketmq-store'): store files as tables."""

@@ -1,0 +1,1 @@
+"""The reading half of format('rocketmq'): sources, pulls and decoding."""

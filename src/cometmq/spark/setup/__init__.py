@@ -1,0 +1,1 @@
+"""What the pipeline needs from the machine: Java, Python, and a doctor."""

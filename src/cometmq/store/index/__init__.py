@@ -1,0 +1,1 @@
+"""The key index: hash files from message keys to physical offsets."""

@@ -1,0 +1,1 @@
+"""The commit log: records of all topics, appended to files of one size."""

@@ -1,0 +1,1 @@
+"""Consume queues: fixed-size units that point into the commit log."""

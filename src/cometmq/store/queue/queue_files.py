@@ -1,0 +1,124 @@
+"""Which files in a queue's folder make up the queue, and what happens to the others.
+
+A queue is a row of files without a gap. Files outside of that row are moved to `set_aside`, under
+the store's root, by the same path as before: no broker reads that folder, and Apache's broker would
+misread, or refuse, a queue with a gap or a file of another size.
+"""
+
+import logging
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from cometmq.protocol.records.message import RECORD_SIZE_MIN
+from cometmq.seams import Disk
+from cometmq.store.log.commit_log import name_of
+from cometmq.store.queue.consume_queue import (
+    NO_RECORD,
+    UNIT_SIZE,
+    ConsumeQueue,
+    Write,
+    file_bases,
+    joined,
+)
+from cometmq.store.recovery.manifest import Span
+
+log = logging.getLogger(__name__)
+
+SET_ASIDE = "set_aside"
+_PAST_MAX = 1 << 44  # bytes past the end of the log: units that point further are damaged
+
+
+class QueueFiles:
+    """Files of all queues of one store; `folder` is `consumequeue`."""
+
+    def __init__(self, folder: Path, file_size: int, disk: Disk) -> None:
+        self._folder = folder
+        self._file_size = file_size
+        self._disk = disk
+        self.set_aside = 0  # files that were moved away since the store was opened
+
+    def run(self, folder: Path, span: Span | None) -> list[int]:
+        """Where the files of a queue begin that have no gap; others are set aside.
+
+        With a span they are those around its last file, else the newest ones.
+        """
+        bases = file_bases(self._disk, folder)
+        found = joined(bases, self._file_size, None if span is None else span[1])
+        for base in bases:
+            if base not in found:
+                self._move_aside(folder / name_of(base))
+        return found
+
+    def whole_run(self, folder: Path, bases: list[int]) -> list[int]:
+        """The newest files without a gap, of those that have the right size."""
+        size = self._file_size
+        whole = [base for base in bases if self._disk.size(folder / name_of(base)) == size]
+        return joined(whole, size)
+
+    def clear(self, folder: Path, queue: ConsumeQueue, span: Span | None) -> int:
+        """Remove the files of a queue that is rebuilt from the log; returns its end.
+
+        Files apart from the newest ones are set aside. The last ones go first, so that a crash
+        leaves no new gap.
+        """
+        bases = file_bases(self._disk, folder)
+        found = self.whole_run(folder, bases)
+        end = self._end(queue, found, span)
+        for base in reversed(bases):
+            path = folder / name_of(base)
+            if base in found or not self._disk.size(path):
+                self._disk.delete(path)
+            else:
+                self._move_aside(path)
+        return end
+
+    def _end(self, queue: ConsumeQueue, bases: list[int], span: Span | None) -> int:
+        """Where a queue ended that lacks files; at the end of its last one if that is missing."""
+        last = span[1] if span is not None else -self._file_size
+        if bases and bases[-1] >= last:
+            return queue.find_end(bases[-1])
+        return (last + self._file_size) // UNIT_SIZE
+
+    def _move_aside(self, path: Path) -> None:
+        """A file that cannot be moved stays, and is not read."""
+        to = self._folder.with_name(SET_ASIDE) / path.relative_to(self._folder.parent)
+        try:
+            self._disk.move(path, to)
+        except OSError as error:
+            log.error("%s does not fit its queue's other files, and stays: %s", path, error)
+        else:
+            self.set_aside += 1
+            log.error("%s does not fit its queue's other files: moved to %s", path, to)
+
+
+class UnitsPast(NamedTuple):
+    """Units at the end of a queue whose records the log does not have."""
+
+    end: int  # of the queue
+    units: int  # of its last two
+    physical_offset: int  # of the last one
+
+
+def units_past(queue: ConsumeQueue, last_base: int, log_end: int) -> UnitsPast | None:
+    """None if the last unit points into the log, or cannot be right itself."""
+    end = queue.find_end(last_base)
+    units = (queue.unit_on_disk(place) for place in (end - 1, end - 2) if place >= 0)
+    past = [
+        physical_offset
+        for physical_offset, size, _ in filter(None, units)
+        if log_end <= physical_offset < log_end + _PAST_MAX and RECORD_SIZE_MIN <= size < NO_RECORD
+    ]
+    if not past or end > past[0] // RECORD_SIZE_MIN + 1:
+        return None
+    return UnitsPast(end, len(past), past[0])
+
+
+def write_in_order(disk: Disk, batch: list[list[Write]]) -> None:
+    """The writes of several queues: those of one, in order, and each durable before the next.
+
+    Else a power cut could keep a later file and take the one before it, and the queue would begin
+    in its middle.
+    """
+    for round_ in zip_longest(*batch):
+        disk.write_all([write for write in round_ if write is not None])

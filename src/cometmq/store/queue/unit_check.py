@@ -1,0 +1,76 @@
+"""Checks of queue units that this process did not write, against the log they point into.
+
+Two steps. `plausible_count` looks at the units alone: offsets grow along a queue, sizes are those
+of records, nothing points past the end of the log. It touches no page of the log, so it runs for
+every unit that is read. `judge` looks at the record, which names its topic, queue id, queue offset
+and place; it runs for units that are served, once each (vetting.py).
+"""
+
+import struct
+
+from cometmq.protocol.records.message import MAGIC, RECORD_SIZE_MIN
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.walk import record_at
+from cometmq.store.queue.consume_queue import NO_RECORD, UNIT, ConsumeQueue
+from cometmq.store.queue.results import Verdict
+
+Key = tuple[str, int]  # topic and queue id
+
+# Size, magic, crc, queue id, flag, queue offset, physical offset: see protocol/records/message.py.
+_HEAD = struct.Struct(">iiiiiqq")
+
+
+def judge(log: CommitLog, key: Key, queue_offset: int, physical_offset: int, size: int) -> Verdict:
+    """Compare a unit with the record it points to."""
+    if size == NO_RECORD:
+        return Verdict.DAMAGED
+    if size < RECORD_SIZE_MIN or physical_offset < 0:
+        return Verdict.STRAY
+    if physical_offset < log.start:
+        return Verdict.GONE
+    file = log.file_at(physical_offset)
+    if file is None or physical_offset + size > file.end:
+        return Verdict.STRAY
+    at = physical_offset - file.base
+    record = record_at(file, at)
+    if record is not None:
+        is_its = record[1:5] == (size, *key, queue_offset)
+        return Verdict.GOOD if is_its else Verdict.WRONG
+    _, magic, _, queue_id, _, offset, place = _HEAD.unpack_from(file.memory, at)
+    is_head = magic == MAGIC and place == physical_offset
+    if is_head and (queue_id, offset) == (key[1], queue_offset):
+        return Verdict.DAMAGED
+    return Verdict.WRONG
+
+
+def plausible_count(log: CommitLog, queue: ConsumeQueue, queue_offset: int, units: bytes) -> int:
+    """How many units, from the first on, may be right as far as the units themselves show."""
+    if not units:
+        return 0
+    if UNIT.unpack_from(units)[0] < log.start:
+        queue.forget_before(log.start)
+        if queue_offset >= queue.first:  # the units around it say that its record is not gone
+            return 0
+    count = end = 0
+    log_end = log.end
+    for physical_offset, size, _ in UNIT.iter_unpack(units):
+        if physical_offset < end:
+            break
+        if size == NO_RECORD:
+            end = physical_offset
+        else:
+            end = physical_offset + size
+            if size < RECORD_SIZE_MIN or end > log_end:
+                break
+        count += 1
+    if count and UNIT.unpack_from(units)[:2] == (0, NO_RECORD):
+        return count if _may_be_blank(queue, queue_offset) else 0
+    return count
+
+
+def _may_be_blank(queue: ConsumeQueue, queue_offset: int) -> bool:
+    """Only the units before the first message of a queue are blank."""
+    if queue_offset <= queue.first:
+        return True
+    before = queue.unit(queue_offset - 1)
+    return before is not None and before[:2] == (0, NO_RECORD)

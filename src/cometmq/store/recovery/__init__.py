@@ -1,0 +1,1 @@
+"""Opening a store: checkpoint, recovery, and rebuilding queues and index from the log."""
