@@ -107,7 +107,7 @@ def test_a_part_that_there_is_not_is_refused_and_changes_nothing(root_logger, le
 
 def test_a_module_of_a_part_has_a_level_of_its_own(root_logger):
     start_logging("info, store.recovery = debug")
-    assert logging.getLogger("cometmq.store.recovery.recovery").level == logging.DEBUG
+    assert logging.getLogger("cometmq.store.recovery").level == logging.DEBUG
 
 
 def test_a_log_file_that_cannot_be(root_logger, tmp_path):

@@ -203,7 +203,7 @@ def test_a_long_text_is_read_as_a_number_once():
 def test_terms_count_what_they_compare():
     assert compile_condition("a > 1 AND (b = 'x' OR c < 2) AND NOT (d IS NULL)").cost == 4
     assert compile_condition("a BETWEEN 1 AND 5").cost == 2
-    assert evaluate.literal(evaluate.Kind.STRING, "x", 0).cost == 1
+    assert evaluate.literal(evaluate.ValueKind.STRING, "x", 0).cost == 1
 
 
 # Conditions that are tried at each put

@@ -91,7 +91,7 @@ BODY_OF_CLASS: dict[str, type] = {
     "GroupList": route.GroupList,
     "HeartbeatData": heartbeat.Heartbeat,
     "KVConfigSerializeWrapper": tables.KvConfigTable,
-    "KVTable": tables.KvTable,
+    "KVTable": tables.KeyValues,
     "LockBatchRequestBody": queues.LockQueues,
     "LockBatchResponseBody": queues.LockedQueues,
     "MessageQueue": queues.MessageQueue,
