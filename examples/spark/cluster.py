@@ -1,6 +1,6 @@
 """A Spark cluster on this machine, a master and two workers, that reads a topic and writes another.
 
-    python examples/spark/read/cluster.py 127.0.0.1:9876 orders large-orders
+    python examples/spark/cluster.py 127.0.0.1:9876 orders large-orders
 
 Topics must exist. Every message is read, turned to upper case and written once; what was copied is
 counted. `pip install 'cometmq[spark]'` brings all that is needed, a Java too.
