@@ -7,11 +7,9 @@ once; `durable` is awaited by whoever promised that it is on disk.
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 
-from cometmq.errors import BadState, BeingDeleted, DiskFull, Malformed, StoreFailed, TooLarge
+from cometmq.errors import BeingDeleted, DiskFull, Malformed, StoreFailed, TooLarge
 from cometmq.protocol.records.hosts import Host
 from cometmq.protocol.records.key_hash import key_hashes
 from cometmq.protocol.records.message import StoredMessage
@@ -21,6 +19,7 @@ from cometmq.store.disk_full import is_full, no_room
 from cometmq.store.files import StoreFiles
 from cometmq.store.housekeeping import Housekeeping
 from cometmq.store.index.index import Index
+from cometmq.store.index.key_search import KeySearch
 from cometmq.store.index.tag_and_keys import marks_of, tag_code_and_keys
 from cometmq.store.log.batches import Announce, Batches
 from cometmq.store.log.commit_log import CommitLog
@@ -93,6 +92,7 @@ class MessageStore:
         self._rebuild = UnitRebuild(self._log, self._queues, self._vetting, coder, announce)
         limits = read_limits(config)
         self._reader = Reader(self._log, limits, self._vetting, self._rebuild.ask_for)
+        self._search = KeySearch(self._index, self.record, config.max_msgs_num_batch)
         self._flusher: Flusher
         self._retention: Retention
         self._housekeeping: Housekeeping
@@ -179,6 +179,7 @@ class MessageStore:
         self._config = config
         self._reader.use(read_limits(config))
         self._writer.limit_bodies(config.max_message_size)
+        self._search.answers_max = config.max_msgs_num_batch
         self._retention.use(config)
         self._housekeeping.use(config)
 
@@ -359,47 +360,14 @@ class MessageStore:
     def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, count_max: int | None = None
     ) -> list[StoredMessage]:
-        """Messages with a key, newest first, here and now: 0.5 us for each that has its slot."""
-        found = (one for one in self._having(topic, key, begin_ms, end_ms) if one is not None)
-        return list(islice(found, self._answers_max(count_max)))
+        """Messages with a key, newest first."""
+        return self._search.query(topic, key, begin_ms, end_ms, count_max)
 
     async def search(
         self, topic: str, key: str, begin_ms: int, end_ms: int, count_max: int | None = None
     ) -> list[StoredMessage]:
-        """As `query`; others have their turns, however many messages have the key."""
-        answers_max = self._answers_max(count_max)
-        found: list[StoredMessage] = []
-        for message in self._having(topic, key, begin_ms, end_ms):
-            if message is None:
-                await asyncio.sleep(0)
-            else:
-                found.append(message)
-                if len(found) == answers_max:
-                    break
-        return found
-
-    def _answers_max(self, count_max: int | None) -> int:
-        most = self._config.max_msgs_num_batch
-        return most if count_max is None else min(count_max, most)
-
-    def _having(
-        self, topic: str, key: str, begin_ms: int, end_ms: int
-    ) -> Iterator[StoredMessage | None]:
-        """What a query looks through, as it is asked for; None each time that it looked for long.
-
-        Hashes collide, and index times are in seconds: the record says if it is one.
-        """
-        if self._index is None:
-            raise BadState("messageIndexEnable is false: messages cannot be found by key")
-        for offset in self._index.query(topic, key, begin_ms, end_ms):
-            message = None if offset is None else self.record(offset)
-            if offset is None or (
-                message is not None
-                and message.topic == topic
-                and begin_ms <= message.stored_ms <= end_ms
-                and key in marks_of(message.properties_text).keys
-            ):
-                yield message
+        """The same as `query`; other tasks run while it walks a long chain of the index."""
+        return await self._search.search(topic, key, begin_ms, end_ms, count_max)
 
     @property
     def log_bounds(self) -> tuple[int, int]:

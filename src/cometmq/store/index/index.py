@@ -11,7 +11,6 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
-from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -19,11 +18,10 @@ from cometmq.protocol.records.key_hash import all_key_hashes, key_hash, key_hash
 from cometmq.seams import Clock, Disk, Region
 from cometmq.store.disk_full import RoomFor, is_full
 from cometmq.store.index.bulk_hash import are_fast
+from cometmq.store.index.file_names import is_index_name, next_name
 from cometmq.store.index.index_file import HasKey, IndexFile, believe, file_size
 from cometmq.store.index.key_buffer import HeldKeys
 
-_NAME_DIGITS = 17
-_NAME_FORMAT = "%Y%m%d%H%M%S%f"  # the last three of its 20 digits are left out
 _UNFINISHED = ".tmp"  # how Disk calls a file that it makes
 _END_OF_TIME_MS = 2**63 - 1
 HELD_MAX = 1024  # messages whose keys are not put yet: 1 ms of work
@@ -205,11 +203,7 @@ class Index:
         self._next = coming
 
     def _new_name(self) -> str:
-        """Later than all others, whatever the clock and daylight saving do."""
-        now = datetime.fromtimestamp(self._clock.wall_ms() / 1000)
-        if self._newest_name >= _name_of(now):
-            now = datetime.strptime(self._newest_name, _NAME_FORMAT) + timedelta(milliseconds=1)
-        self._newest_name = _name_of(now)
+        self._newest_name = next_name(self._newest_name, self._clock.wall_ms())
         return self._newest_name
 
     def _make(self, name: str) -> Region:
@@ -290,9 +284,9 @@ class Index:
         trusted = is_whole = True
         for name in sorted({*self._disk.names(self._folder), *expected}):
             path = self._folder / name
-            if name.endswith(_UNFINISHED) and _is_name(name.removesuffix(_UNFINISHED)):
+            if name.endswith(_UNFINISHED) and is_index_name(name.removesuffix(_UNFINISHED)):
                 self._remove_odd(path, "was never finished", on_odd)
-            elif not _is_name(name):
+            elif not is_index_name(name):
                 on_odd(f"{path} is no file of the index; left alone")
             else:
                 self._newest_name = name
@@ -395,14 +389,3 @@ class Index:
     def _remove(self, file: IndexFile) -> None:
         file.close()
         self._disk.delete(file.region.path)
-
-
-def _name_of(moment: datetime) -> str:
-    return moment.strftime(_NAME_FORMAT)[:_NAME_DIGITS]
-
-
-def _is_name(name: str) -> bool:
-    try:  # the last year is not for us: there must be a name after every name
-        return _name_of(datetime.strptime(name, _NAME_FORMAT)) == name < "9999"
-    except ValueError:
-        return False
