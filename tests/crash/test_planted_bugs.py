@@ -13,7 +13,7 @@ from cometmq.errors import PeerError, WorldError
 from cometmq.store import housekeeping, state_file
 from cometmq.store.index import index_file
 from cometmq.store.log import commit_log, flusher, walk
-from cometmq.store.queue import consume_queue, queue_files, queue_table
+from cometmq.store.queue import consume_queue, file_runs, queue_files, queue_table
 from cometmq.store.recovery import checkpoint, rebuild, recovery
 from cometmq.testing.shadow_disk import ShadowDisk
 from cometmq.testing.shadow_files import ShadowFile
@@ -217,7 +217,7 @@ def log_files_are_deleted_newest_first(patch: pytest.MonkeyPatch) -> None:
 
 
 def gaps_between_queue_files_are_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(queue_files, "joined", lambda bases, *_: bases)
+    patch.setattr(queue_files, "newest_run", lambda bases, *_: bases)
     patch.setattr(queue_table.QueueTable, "_has_all", lambda self, key, span: True)
 
 
@@ -245,7 +245,7 @@ def a_cleaned_queue_loses_its_last_file(patch: pytest.MonkeyPatch) -> None:
         "files_before_first",
         lambda self: [
             self._folder / commit_log.name_of(base)
-            for base in consume_queue.file_bases(self._disk, self._folder)
+            for base in file_runs.file_bases(self._disk, self._folder)
             if self.is_empty or base < span(self)[0]
         ],
     )

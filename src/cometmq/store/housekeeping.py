@@ -17,7 +17,8 @@ from cometmq.store.files import StoreFiles
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.flusher import Flusher, sync_all
-from cometmq.store.queue.consume_queue import ConsumeQueue, Write
+from cometmq.store.queue.consume_queue import ConsumeQueue
+from cometmq.store.queue.file_runs import Write
 from cometmq.store.queue.queue_files import write_in_order
 from cometmq.store.queue.queue_table import Key, QueueTable
 from cometmq.store.queue.unit_rebuild import UnitRebuild

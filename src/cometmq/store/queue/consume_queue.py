@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from cometmq.seams import Disk
-from cometmq.store.log.commit_log import NAME_DIGITS, name_of, sync_names
+from cometmq.store.log.commit_log import name_of, sync_names
+from cometmq.store.queue.file_runs import Write, file_bases, newest_run, writes_of
 from cometmq.store.queue.results import Verdict
 from cometmq.store.recovery.manifest import Bounds, Span
 
@@ -35,7 +36,6 @@ _pack = UNIT.pack
 
 # What the log says of a unit: of topic and queue id, queue offset, physical offset, size.
 Judge = Callable[[tuple[str, int], int, int, int], Verdict]
-Write = tuple[Path, int, bytes, int]  # path, offset, data, size of the file: Disk.write_at
 
 
 class ConsumeQueue:
@@ -221,7 +221,7 @@ class ConsumeQueue:
         the end that point to no place of the log are cut off: the log lost its end.
         """
         if bases is None:
-            bases = joined(file_bases(self._disk, self._folder), self._file_size)
+            bases = newest_run(file_bases(self._disk, self._folder), self._file_size)
         if not bases:
             return
         self.first, end_min = bases[0] // UNIT_SIZE, 0
@@ -370,41 +370,3 @@ class ConsumeQueue:
         return [
             self._folder / name_of(base) for base in bases if span is not None and base < span[0]
         ]
-
-
-def writes_of(folder: Path, file_size: int, at: int, data: memoryview) -> list[Write]:
-    """What is to stand from an offset on in a row of files."""
-    writes = []
-    while data:
-        place = at % file_size
-        part = data[: file_size - place]
-        writes.append((folder / name_of(at - place), place, bytes(part), file_size))
-        at += len(part)
-        data = data[len(part) :]
-    return writes
-
-
-def joined(bases: list[int], file_size: int, among: int | None = None) -> list[int]:
-    """The files that follow each other without a gap: with `among`, or else the newest ones.
-
-    A name that is no multiple of the file size is none of them.
-    """
-    runs: list[list[int]] = []
-    for base in bases:
-        if base % file_size:
-            continue
-        if runs and base == runs[-1][-1] + file_size:
-            runs[-1].append(base)
-        else:
-            runs.append([base])
-    newest = runs[-1] if runs else []
-    return next((run for run in runs if among in run), newest)
-
-
-def file_bases(disk: Disk, folder: Path) -> list[int]:
-    """At which offsets the files of a queue begin, in order."""
-    try:
-        names = disk.names(folder)
-    except NotADirectoryError:  # a stray file beside the queues
-        return []
-    return [int(name) for name in names if len(name) == NAME_DIGITS and name.isdigit()]

@@ -12,7 +12,8 @@ from pathlib import Path
 from cometmq.seams import Disk
 from cometmq.store.config import StoreConfig
 from cometmq.store.files import StoreFiles
-from cometmq.store.queue.consume_queue import UNIT, ConsumeQueue, Judge, Write
+from cometmq.store.queue.consume_queue import UNIT, ConsumeQueue, Judge
+from cometmq.store.queue.file_runs import Write
 from cometmq.store.queue.queue_extension import QueueExtension, extension_of, is_address
 from cometmq.store.recovery.manifest import Bounds
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from cometmq.seams import Disk
 from cometmq.store.log.commit_log import name_of
-from cometmq.store.queue.consume_queue import Write, file_bases, writes_of
+from cometmq.store.queue.file_runs import Write, file_bases, writes_of
 
 _HEAD = struct.Struct(">hqqh")
 HEAD_SIZE = 20

@@ -13,14 +13,8 @@ from typing import NamedTuple
 from cometmq.protocol.records.message import RECORD_SIZE_MIN
 from cometmq.seams import Disk
 from cometmq.store.log.commit_log import name_of
-from cometmq.store.queue.consume_queue import (
-    NO_RECORD,
-    UNIT_SIZE,
-    ConsumeQueue,
-    Write,
-    file_bases,
-    joined,
-)
+from cometmq.store.queue.consume_queue import NO_RECORD, UNIT_SIZE, ConsumeQueue
+from cometmq.store.queue.file_runs import Write, file_bases, newest_run
 from cometmq.store.recovery.manifest import Span
 
 log = logging.getLogger(__name__)
@@ -44,7 +38,7 @@ class QueueFiles:
         With a span they are those around its last file, else the newest ones.
         """
         bases = file_bases(self._disk, folder)
-        found = joined(bases, self._file_size, None if span is None else span[1])
+        found = newest_run(bases, self._file_size, None if span is None else span[1])
         for base in bases:
             if base not in found:
                 self._move_aside(folder / name_of(base))
@@ -54,7 +48,7 @@ class QueueFiles:
         """The newest files without a gap, of those that have the right size."""
         size = self._file_size
         whole = [base for base in bases if self._disk.size(folder / name_of(base)) == size]
-        return joined(whole, size)
+        return newest_run(whole, size)
 
     def clear(self, folder: Path, queue: ConsumeQueue, span: Span | None) -> int:
         """Remove the files of a queue that is rebuilt from the log; returns its end.

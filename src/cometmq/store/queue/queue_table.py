@@ -11,14 +11,8 @@ from pathlib import Path
 from cometmq.errors import BeingDeleted
 from cometmq.seams import Disk
 from cometmq.store.log.commit_log import name_of
-from cometmq.store.queue.consume_queue import (
-    UNIT,
-    UNIT_SIZE,
-    ConsumeQueue,
-    Judge,
-    Write,
-    file_bases,
-)
+from cometmq.store.queue.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue, Judge
+from cometmq.store.queue.file_runs import Write, file_bases
 from cometmq.store.queue.queue_check import fault_of_ends, fault_of_files, lacks_files
 from cometmq.store.queue.queue_extension import extension_of
 from cometmq.store.queue.queue_files import QueueFiles, UnitsPast, units_past, write_in_order

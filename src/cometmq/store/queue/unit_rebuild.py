@@ -19,7 +19,8 @@ from cometmq.store.index.tag_and_keys import tag_code_and_keys
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.vetting import Vetting
 from cometmq.store.log.walk import BadBytes, record_at, walk
-from cometmq.store.queue.consume_queue import NO_RECORD, UNIT, UNIT_SIZE, ConsumeQueue, Write
+from cometmq.store.queue.consume_queue import NO_RECORD, UNIT, UNIT_SIZE, ConsumeQueue
+from cometmq.store.queue.file_runs import Write
 from cometmq.store.queue.queue_table import QueueTable
 from cometmq.store.queue.results import Verdict
 from cometmq.store.queue.unit_check import judge
