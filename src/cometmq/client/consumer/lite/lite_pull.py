@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Self
 
+from cometmq.client.closing import Closing
 from cometmq.client.config import ClientConfig, LitePullConsumerConfig, config_of
 from cometmq.client.consumer.lite.lite_member import LiteMember
 from cometmq.client.consumer.lite.queue_watch import QueueWatch, Told
@@ -51,7 +52,7 @@ class LitePullConsumer:
         self._watch = QueueWatch(self._session.routes, self._namespace)
         self._tasks: list[asyncio.Task[None]] = []
         self._is_started = False
-        self._closing: asyncio.Task[None] | None = None
+        self._closing = Closing()
 
     # Life
 
@@ -168,7 +169,7 @@ class LitePullConsumer:
 
     async def __anext__(self) -> ReceivedMessage:
         """The next message, however long that takes; it ends when the consumer is closed."""
-        while self._closing is None:
+        while not self._closing.has_begun:
             message = self._assignment.take_one()
             if message is not None:
                 return message
@@ -178,7 +179,7 @@ class LitePullConsumer:
     async def batches(self) -> AsyncIterator[list[ReceivedMessage]]:
         """As `poll`, again and again until the consumer is closed."""
         self._check_reading()
-        while self._closing is None:
+        while not self._closing.has_begun:
             messages = self._assignment.take(self.config.pull_batch_size)
             if messages:
                 yield messages
@@ -263,12 +264,12 @@ class LitePullConsumer:
     # Within
 
     async def _close(self, *, is_all_done: bool) -> None:
-        if self._closing is None:
+        if not self._closing.has_begun:
             if is_all_done:
                 self._assignment.put_down()
-            self._closing = asyncio.get_running_loop().create_task(self._end())
+            self._closing.begin(self._end)
             self._assignment.wake_all()
-        await asyncio.shield(self._closing)
+        await self._closing.wait()
 
     async def _end(self) -> None:
         try:
@@ -318,7 +319,7 @@ class LitePullConsumer:
         return wired
 
     def _check_open(self) -> None:
-        if self._closing is not None:
+        if self._closing.has_begun:
             raise Closed("this consumer is closed: make another")
         self._session.check_open()
 

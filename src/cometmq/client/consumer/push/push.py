@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Self, TypeVar
 
+from cometmq.client.closing import Closing
 from cometmq.client.config import ClientConfig, PushConsumerConfig, config_of
 from cometmq.client.consumer.push.hooks import Hooks
 from cometmq.client.consumer.push.listener import ConsumeHook, Handler, Listener
@@ -55,7 +56,7 @@ class PushConsumer:
         self._member: PushMember | None = None
         self._joining: asyncio.Task[None] | None = None
         self._is_started = False
-        self._closing: asyncio.Task[None] | None = None
+        self._closing = Closing()
         self._is_suspended = False
 
     async def __aenter__(self) -> Self:
@@ -166,7 +167,7 @@ class PushConsumer:
         try:
             await asyncio.shield(self._joining)
         except asyncio.CancelledError:
-            if self._closing is not None and self._joining.cancelled():  # it was, and not who waits
+            if self._closing.has_begun and self._joining.cancelled():  # it was, and not who waits
                 self._check_open()
             raise
         assert self._member is not None, "made before it joins"
@@ -191,9 +192,7 @@ class PushConsumer:
         Calls that have begun get three seconds. With `await_termination_when_shutdown_ms`, all that
         was pulled is consumed within that time.
         """
-        if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_task(self._end())
-        await asyncio.shield(self._closing)  # who stops waiting does not stop it half way
+        await self._closing.run(self._end)
 
     async def _end(self) -> None:
         try:
@@ -221,7 +220,7 @@ class PushConsumer:
         await self._member.join()
 
     def _check_open(self) -> None:
-        if self._closing is not None:
+        if self._closing.has_begun:
             raise Closed("this consumer is closed: make another")
 
 
