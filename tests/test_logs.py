@@ -1,19 +1,21 @@
-"""Log lines."""
+"""Log lines: text and JSON, levels of modules, log files."""
 
 import json
 import logging
 import sys
+from datetime import UTC, datetime
 
 import pytest
 
 from cometmq import logs
 from cometmq.errors import BadSetting
-from cometmq.logs import OneLine, start_logging
+from cometmq.log_event import LogEvent
+from cometmq.logs import TextLines, start_logging
 
 
 def formatted(message, *arguments, exc_info=None):
     record = logging.LogRecord("l", logging.INFO, "f", 1, message, arguments, exc_info)
-    return OneLine().format(record)
+    return TextLines().format(record)
 
 
 def test_control_characters_of_a_peer_are_escaped():
@@ -22,7 +24,7 @@ def test_control_characters_of_a_peer_are_escaped():
     assert len(line.splitlines()) == 1
 
 
-def test_a_traceback_keeps_its_lines_and_escapes_the_rest():
+def test_a_traceback_keeps_its_lines_and_escapes_control_characters():
     try:
         raise ValueError("bad\x1b[31m")
     except ValueError:
@@ -34,7 +36,7 @@ def test_a_traceback_keeps_its_lines_and_escapes_the_rest():
 
 @pytest.fixture
 def root_logger():
-    """As it was, afterwards."""
+    """The root logger; restored after the test."""
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
     yield root
@@ -46,7 +48,7 @@ def root_logger():
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
-def test_parts_have_levels_of_their_own(root_logger, tmp_path):
+def test_modules_have_their_own_levels(root_logger, tmp_path):
     file = tmp_path / "log"
     start_logging("warning,store=debug, remoting=error", file=file)
     for name, level in (("broker", "info"), ("store", "debug"), ("remoting", "warning")):
@@ -54,7 +56,7 @@ def test_parts_have_levels_of_their_own(root_logger, tmp_path):
     assert [line.split(": ")[-1] for line in file.read_text().splitlines()] == ["from store"]
 
 
-def test_a_log_file_is_rotated_and_a_few_are_kept(root_logger, tmp_path, monkeypatch):
+def test_a_log_file_is_rotated_and_old_ones_are_deleted(root_logger, tmp_path, monkeypatch):
     monkeypatch.setattr(logs, "_FILE_SIZE_MAX", 100)
     monkeypatch.setattr(logs, "_FILES_KEPT", 2)
     file = tmp_path / "log"
@@ -67,7 +69,7 @@ def test_a_log_file_is_rotated_and_a_few_are_kept(root_logger, tmp_path, monkeyp
     assert kept == ["8", "7", "6"], "the newest first, and none torn"
 
 
-def test_a_log_for_machines(root_logger, tmp_path):
+def test_json_lines(root_logger, tmp_path):
     file = tmp_path / "log"
     start_logging(file=file, as_json=True)
     try:
@@ -76,40 +78,74 @@ def test_a_log_for_machines(root_logger, tmp_path):
         logging.getLogger("cometmq.broker").exception("topic %s", "a\nb")
     (line,) = file.read_text().splitlines()
     event = json.loads(line)
-    assert (event["level"], event["logger"], event["message"]) == (
-        "error", "cometmq.broker", "topic a\nb",
-    )  # fmt: skip
+    assert (event["level"], event["logger"]) == ("error", "cometmq.broker")
+    assert event["message"] == "topic a\nb"
     assert "ValueError: bad" in event["traceback"]
 
 
 @pytest.mark.parametrize("levels", ["loud", "info,store", "info,store=", ""])
-def test_what_is_no_level(root_logger, levels):
+def test_bad_levels_are_rejected(root_logger, levels):
     with pytest.raises(BadSetting, match="--log-level"):
         start_logging(levels)
 
 
 @pytest.mark.parametrize(
-    ("levels", "told"),
+    ("levels", "expected"),
     [
-        ("info,stoer=debug", "no part 'stoer'; did you mean store?"),
+        ("info,stoer=debug", "unknown module 'stoer'; did you mean store?"),
         ("info,store=debug,store.recvery=debug", "did you mean store.recovery?"),
-        ("info,=debug", "no part ''; parts are store"),
-        ("info,../store=debug", "no part '../store'"),
+        ("info,=debug", "unknown module ''; use store"),
+        ("info,../store=debug", "unknown module '../store'"),
     ],
 )
-def test_a_part_that_there_is_not_is_refused_and_changes_nothing(root_logger, levels, told):
+def test_unknown_modules_are_rejected_and_change_nothing(root_logger, levels, expected):
     before = root_logger.handlers[:]
     with pytest.raises(BadSetting, match="--log-level") as caught:
         start_logging(levels)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert root_logger.handlers == before
 
 
-def test_a_module_of_a_part_has_a_level_of_its_own(root_logger):
+def test_a_nested_module_has_its_own_level(root_logger):
     start_logging("info, store.recovery = debug")
     assert logging.getLogger("cometmq.store.recovery").level == logging.DEBUG
 
 
-def test_a_log_file_that_cannot_be(root_logger, tmp_path):
+def test_a_log_file_in_a_missing_folder_is_rejected(root_logger, tmp_path):
     with pytest.raises(BadSetting, match="--log-file"):
         start_logging(file=tmp_path / "missing" / "log")
+
+
+def test_times_are_iso_8601_with_the_offset_from_utc(root_logger, tmp_path):
+    for as_json in (False, True):
+        file = tmp_path / f"log-{as_json}"
+        start_logging(file=file, as_json=as_json)
+        logging.getLogger("cometmq.broker").info("now")
+        (line,) = file.read_text().splitlines()
+        text = json.loads(line)["time"] if as_json else line.split(" ")[0]
+        time = datetime.fromisoformat(text)
+        assert time.utcoffset() == datetime.now().astimezone().utcoffset()
+        assert abs(datetime.now(UTC) - time).total_seconds() < 60
+
+
+def test_a_text_line_shows_the_fields_of_an_event_after_its_text():
+    event = LogEvent("topic created", topic="a b", queues=4, owner="", note='say "x"', peer="h:1")
+    line = formatted(event)
+    assert line.endswith(r'topic created topic="a b" queues=4 owner="" note="say \"x\"" peer=h:1')
+
+
+def test_field_values_cannot_forge_a_line_or_a_field():
+    line = formatted(LogEvent("topic created", topic="x\nFAKE", group="g peer=1.2.3.4:5"))
+    assert line.endswith(r'topic created topic="x\nFAKE" group="g peer=1.2.3.4:5"')
+
+
+def test_a_json_line_carries_the_fields_of_an_event_separately(root_logger, tmp_path):
+    file = tmp_path / "log"
+    start_logging(file=file, as_json=True)
+    where = tmp_path / "store"
+    event = LogEvent("100% recovered", path=where, cut=None, queues=(1, where), is_clean=True)
+    logging.getLogger("cometmq.store").warning(event)
+    entry = json.loads(file.read_text())
+    assert entry["message"] == "100% recovered"
+    fields = {"path": str(where), "cut": None, "queues": [1, str(where)], "is_clean": True}
+    assert entry["fields"] == fields

@@ -10,7 +10,7 @@ import pytest
 PACKAGE = "cometmq"
 SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 LAYERS = [
-    "errors",
+    "errors log_event",
     "protocol",
     "region descriptors",
     "seams disk local_address collector printable",
