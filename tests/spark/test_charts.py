@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cometmq.spark.pictures import charts
-from cometmq.spark.pictures.treemap import squarified
+from cometmq.spark.report import charts
+from cometmq.spark.report.treemap import squarified
 from spark.jobs_model import is_picture
 from spark.rows import NEEDS
 

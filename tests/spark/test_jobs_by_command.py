@@ -17,7 +17,7 @@ from spark.sender import Sender, numbered
 from spark.test_source import load, numbers
 
 pytest.importorskip("pyspark", reason=NEEDS)
-from cometmq.spark.jobs import rounds
+from cometmq.spark.jobs import runner
 
 LOST = 3  # the exit code
 
@@ -120,7 +120,7 @@ def run(filled, spark, tmp_path, monkeypatch):
         def stop(self):
             """Others need it."""
 
-    monkeypatch.setattr(rounds, "session", lambda master: Kept())
+    monkeypatch.setattr(runner, "session", lambda master: Kept())
     # The store of a broker that runs grows ahead of its records: a copy is what people scan.
     copy = tmp_path / "store"
 

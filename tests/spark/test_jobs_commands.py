@@ -1,4 +1,4 @@
-"""The jobs as commands: errors in one line, before Spark starts; rounds; exit codes."""
+"""The jobs as commands: errors in one line, before Spark starts; runner; exit codes."""
 
 import io
 import re
@@ -111,9 +111,9 @@ WRONG = {
     "archive -n nowhere -t there -o OUT": "option nameServer is 'nowhere'",
     "archive -n SERVER -t absent -o OUT": "there is no topic absent",
     "archive -n SERVER -t there -o OUT --every soon": "option --every is 'soon'",
-    "archive -n SERVER -t there -o OUT --every 1s --once": "--once and --every exclude",
+    "archive -n SERVER -t there -o OUT --every 1s --once": "are mutually exclusive",
     "archive -n SERVER -t there -o OUT -O tag=a": "option tag is not known: is tags meant",
-    "archive -n SERVER -t there -o OUT -O tags": "option --option is 'tags': NAME=VALUE",
+    "archive -n SERVER -t there -o OUT -O tags": "option --option is 'tags': expected NAME=VALUE",
     "replay OUT/none -n SERVER -t there -o OUT": "argument ARCHIVE: there is no folder",
     "replay . -n SERVER -t absent -o OUT": "there is no topic absent",
     "replay . -n SERVER -t there -o OUT --from soon": "option --from is 'soon'",
@@ -124,8 +124,8 @@ WRONG = {
     "lag -n 127.0.0.1:1 -o OUT -g nobody": "127.0.0.1:1",
     "reconcile -n SERVER -t there -o OUT": "one of --group, --against and --archive",
     "reconcile -n SERVER -t there -o OUT --against there --key x": "option --key is 'x'",
-    "reconcile -n SERVER -t there -o OUT -g g --key keys": "traces know messages by their id",
-    "reconcile -n SERVER -t there -o OUT --archive OUT/none": "option --archive: there is no",
+    "reconcile -n SERVER -t there -o OUT -g g --key keys": "traces identify messages by id only",
+    "reconcile -n SERVER -t there -o OUT --archive OUT/none": "option --archive: folder ",
     "reconcile -n SERVER -t there,too -o OUT --against there --key keys": (
         r"option --topic names 2 topics \(there, too\): .* --key id"
     ),
@@ -137,12 +137,12 @@ WRONG = {
 
 @pytest.mark.parametrize("line", WRONG)
 def test_what_is_wrong_is_named_before_spark_starts(cluster, tmp_path, monkeypatch, line):
-    from cometmq.spark.jobs import rounds
+    from cometmq.spark.jobs import runner
 
     def start(master):
         raise AssertionError("it was started")
 
-    monkeypatch.setattr(rounds, "session", start)
+    monkeypatch.setattr(runner, "session", start)
     words = line.replace("SERVER", cluster.namesrv.address).replace("OUT", str(tmp_path)).split()
     said = run(*words)
     assert "\n" not in said
@@ -170,13 +170,16 @@ def test_errors_inside_spark_become_one_line():
     pytest.importorskip("pyspark", reason=NEEDS)
     from pyspark.errors import PySparkException
 
-    from cometmq.spark.jobs.trouble import in_one_line, reason_of
+    from cometmq.spark.read.pull import DataLost
+    from cometmq.spark.setup.spark_errors import in_one_line, reason_of
 
     pages = (
         "[PYTHON_EXCEPTION] Job aborted:\nTraceback (most recent call last):\n  File ...\n"
         "cometmq.errors.Unreachable: waited 1000 ms for broker broker-a: no connection\n\n\tat x.y"
     )
     assert reason_of(pages) == "waited 1000 ms for broker broker-a: no connection"
+    lost = f"Traceback:\n{DataLost.__module__}.DataLost: 3 messages are missing\n\tat x.y"
+    assert reason_of(lost) == "3 messages are missing"
     assert (
         reason_of("[PARSE_ERROR] Syntax error at x.\n== SQL ==") == "Spark says: Syntax error at x."
     )
@@ -197,17 +200,17 @@ class Stopped:
 
 
 @pytest.fixture
-def rounds(monkeypatch):
+def runner(monkeypatch):
     pytest.importorskip("pyspark", reason=NEEDS)
-    from cometmq.spark.jobs import rounds
+    from cometmq.spark.jobs import runner
 
-    monkeypatch.setattr(rounds, "session", lambda master: monkeypatch.spark)
+    monkeypatch.setattr(runner, "session", lambda master: monkeypatch.spark)
     monkeypatch.spark = Stopped()
-    return rounds
+    return runner
 
 
-def test_a_job_runs_again_until_it_is_stopped(rounds, monkeypatch, capsys):
-    from cometmq.spark.jobs.outcome import JobOutcome
+def test_a_job_runs_again_until_it_is_stopped(runner, monkeypatch, capsys):
+    from cometmq.spark.report.outcome import JobOutcome
 
     turns = []
 
@@ -217,33 +220,33 @@ def test_a_job_runs_again_until_it_is_stopped(rounds, monkeypatch, capsys):
             raise KeyboardInterrupt
         return JobOutcome("counted", ("n",), [(len(turns),)], [])
 
-    assert rounds.run("counted", job, "local[1]", 1) == 0
+    assert runner.run("counted", job, "local[1]", 1) == 0
     assert len(turns) == 3
     assert monkeypatch.spark.stops == 1
     assert capsys.readouterr().out.count("counted") == 2
 
 
-def test_an_alarm_is_an_exit_code(rounds, monkeypatch, capsys):
-    from cometmq.spark.jobs.outcome import JobOutcome
+def test_an_alarm_is_an_exit_code(runner, monkeypatch, capsys):
+    from cometmq.spark.report.outcome import JobOutcome
 
     def job(spark):
         return JobOutcome("t", ("n",), [(1,)], [], "2 messages are lost")
 
-    assert rounds.run("t", job, "local[1]", 1) == rounds.FOUND == 3
+    assert runner.run("t", job, "local[1]", 1) == runner.FOUND == 3
     assert "cometmq: 2 messages are lost" in capsys.readouterr().err
     assert monkeypatch.spark.stops == 1
 
 
-def test_times_fit_into_a_narrow_table(rounds):
+def test_times_fit_into_a_narrow_table(runner):
     from rich.console import Console
 
-    from cometmq.spark.jobs.outcome import JobOutcome
+    from cometmq.spark.report.outcome import JobOutcome
 
     at = datetime(2026, 5, 1, 10, 30, 7, 615_000, UTC)
     names = ("kind", "group", "topic", "tag", "times", "messages", "first", "last")
     out = io.StringIO()
     row = ("dead", "billing", "orders", None, 16, 7, at, at)
-    rounds.show(JobOutcome("dlq", names, [row], []), Console(file=out, width=80))
+    runner.show(JobOutcome("dlq", names, [row], []), Console(file=out, width=80))
     assert out.getvalue().count("10:30:07") == 2
     assert "615" not in out.getvalue()
 

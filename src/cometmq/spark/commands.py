@@ -1,24 +1,34 @@
-"""The jobs on the command line. What is given is looked at before Spark, which is slow, starts."""
+"""`cometmq pipeline`: one command per job. Arguments are checked before Spark starts."""
 
 import time
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from cometmq.errors import BadSetting, NotInstalled, PeerError, WorldError
+from cometmq.errors import BadSetting, PeerError, WorldError
+from cometmq.protocol.names import TRACE_TOPIC
+from cometmq.spark.command_arguments import (
+    duration,
+    load,
+    load_job,
+    moment,
+    name_value_pairs,
+    other_topic,
+    source_options,
+    time_range,
+    word_list,
+)
 
-_INSTALL = "pip install 'cometmq[spark]', or cometmq pipeline doctor --fix"
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class _Commands(TyperGroup):
-    """What a server refuses, or says that is none of ours, is told in one line as well."""
+    """Reports the refusals of servers in one line, like all other errors."""
 
     def invoke(self, ctx: Any) -> Any:
-        """One of them."""
+        """Run the chosen command."""
         try:
             return super().invoke(ctx)
         except PeerError as error:
@@ -28,31 +38,44 @@ class _Commands(TyperGroup):
 pipeline = typer.Typer(
     cls=_Commands,
     name="pipeline",
-    help="Topics and stores in Spark. Needs the extra `spark`.",
-    epilog="Exit codes: 0 done, 1 an error, 2 a wrong command line, 3 messages lost or behind.",
+    help="Process topics and store files with Spark. Needs the extra `spark`.",
+    epilog="Exit codes: 0 done, 1 error, 2 wrong usage, 3 lost or late messages, or too much lag.",
     context_settings=_HELP,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
-NameServer = Annotated[str, typer.Option("--name-server", "-n", help="host:port, several with ;")]
-Topics = Annotated[str, typer.Option("--topic", "-t", help="One or more, with commas.")]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the result.")]
-Once = Annotated[bool, typer.Option("--once", help="What is there now; the default.")]
-Every = Annotated[
-    str | None, typer.Option("--every", help="Again each so long, until Ctrl-C: 30s, 10m.")
+NameServer = Annotated[
+    str, typer.Option("--name-server", "-n", help="host:port; separate several with ;")
 ]
-Master = Annotated[str, typer.Option("--master", help="Spark's master.")]
+Topics = Annotated[str, typer.Option("--topic", "-t", help="Topics, separated by commas.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Output folder.")]
+Once = Annotated[
+    bool, typer.Option("--once", help="Process what exists now, then exit. The default.")
+]
+Every = Annotated[
+    str | None,
+    typer.Option("--every", help="Repeat at this interval until Ctrl-C, such as 30s or 10m."),
+]
+Master = Annotated[str, typer.Option("--master", help="Spark master URL.")]
 More = Annotated[
     list[str] | None,
-    typer.Option("--option", "-O", help="NAME=VALUE of the format rocketmq, such as accessKey."),
+    typer.Option(
+        "--option", "-O", help="NAME=VALUE: an option of format('rocketmq'), such as accessKey."
+    ),
 ]
 From = Annotated[
-    str | None, typer.Option("--from", help="Stored then or later: 2026-05-01T10:30, UTC.")
+    str | None,
+    typer.Option(
+        "--from", help="Only messages stored at or after this time: 2026-05-01T10:30, UTC."
+    ),
 ]
-To = Annotated[str | None, typer.Option("--to", help="Stored before then.")]
-Key = Annotated[str, typer.Option("--key", help="id, keys, body, or property:NAME.")]
+To = Annotated[str | None, typer.Option("--to", help="Only messages stored before this time.")]
+Key = Annotated[
+    str, typer.Option("--key", help="What identifies a message: id, keys, body or property:NAME.")
+]
+TraceTopic = Annotated[str, typer.Option(help="Topic that holds the trace records.")]
 _LOCAL = "local[*]"
 
 
@@ -66,22 +89,25 @@ def archive(
     option: More = None,
     master: Master = _LOCAL,
 ) -> None:
-    """Topics to Parquet, by day and topic, each message once. Run again, it goes on."""
-    source = _source(name_server, topic, option)
-    job = _part("archive").archive
+    """Write topics to Parquet by day and topic, exactly once. A later run resumes."""
+    source = source_options(name_server, topic, option)
+    job = load_job("archive").archive
     _run("archive", lambda spark: job(spark, source, out), master, once, every)
 
 
 @pipeline.command(context_settings=_HELP)
 def replay(
-    lake: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="Folder of `archive`.")],
+    lake: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="Output folder of `archive`.")],
     name_server: NameServer,
-    topic: Annotated[str, typer.Option("--topic", "-t", help="Where to; it must exist.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of what is done so far.")],
+    topic: Annotated[str, typer.Option("--topic", "-t", help="Target topic; it must exist.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Output folder; also stores the progress.")
+    ],
     only: Annotated[
-        str | None, typer.Option("--only", help="Of these topics of the archive, with commas.")
+        str | None,
+        typer.Option("--only", help="Only these topics of the archive, separated by commas."),
     ] = None,
-    rate: Annotated[int | None, typer.Option("--rate", min=1, help="Messages a second.")] = None,
+    rate: Annotated[int | None, typer.Option("--rate", min=1, help="Messages per second.")] = None,
     begin: From = None,
     end: To = None,
     once: Once = False,
@@ -89,14 +115,14 @@ def replay(
     option: More = None,
     master: Master = _LOCAL,
 ) -> None:
-    """An archive into a topic, in order, each message once. Run again, it goes on."""
-    server = {"nameServer": name_server} | _pairs(option)
-    job = _part("replay")
+    """Send an archive to a topic, in order, exactly once. A later run resumes."""
+    server = {"nameServer": name_server} | name_value_pairs(option)
+    job = load_job("replay")
     job.check(lake, server, topic)
     limits = {
-        "topics": tuple(_words("--only", only)) if only else (),
-        "start_ms": _moment("--from", begin),
-        "end_ms": _moment("--to", end),
+        "topics": tuple(word_list("--only", only)) if only else (),
+        "start_ms": moment("--from", begin),
+        "end_ms": moment("--to", end),
         "rate": rate,
     }
     _run(
@@ -110,19 +136,19 @@ def replay(
 
 @pipeline.command(context_settings=_HELP)
 def scan(
-    path: Annotated[Path, typer.Argument(help="storePathRootDir of a broker, or a copy.")],
+    path: Annotated[Path, typer.Argument(help="storePathRootDir of a broker, or a copy of it.")],
     out: Out,
-    by: Annotated[str | None, typer.Option(help="queues, or log.")] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Check every body's crc.")] = False,
+    by: Annotated[str | None, typer.Option(help="Read order: queues or log.")] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Check the CRC of every body.")] = False,
     once: Once = False,
     every: Every = None,
     option: More = None,
     master: Master = _LOCAL,
 ) -> None:
-    """What is in the files of a store: messages, bytes, times, gaps and damage of each topic."""
-    store = {"path": str(path)} | ({"by": by} if by else {}) | _pairs(option)
-    _loaded("cometmq.spark.files.store_scan").ScanOptions.of(store)
-    job = _part("scan").scan
+    """Summarize store files: messages, bytes, times, gaps and damage of each topic."""
+    store = {"path": str(path)} | ({"by": by} if by else {}) | name_value_pairs(option)
+    load("cometmq.spark.files.store_scan").ScanOptions.of(store)
+    job = load_job("scan").scan
     _run("scan", lambda spark: job(spark, store, out, verify=verify), master, once, every)
 
 
@@ -130,7 +156,7 @@ def scan(
 def trace(
     name_server: NameServer,
     out: Out,
-    trace_topic: Annotated[str, typer.Option(help="Where traces are.")] = "RMQ_SYS_TRACE_TOPIC",
+    trace_topic: TraceTopic = TRACE_TOPIC,
     begin: From = None,
     end: To = None,
     once: Once = False,
@@ -138,9 +164,9 @@ def trace(
     option: More = None,
     master: Master = _LOCAL,
 ) -> None:
-    """How long sends and consumptions took, by group: p50, p95, p99, a curve and a heat map."""
-    source = _source(name_server, trace_topic, option, begin, end)
-    job = _part("trace").trace
+    """Show how long sends and consumptions took: p50, p95 and p99 by group, and charts."""
+    source = source_options(name_server, trace_topic, option, begin, end)
+    job = load_job("trace").trace
     _run("trace", lambda spark: job(spark, source, out), master, once, every)
 
 
@@ -149,7 +175,7 @@ def dlq(
     name_server: NameServer,
     out: Out,
     group: Annotated[
-        str | None, typer.Option("--group", "-g", help="With commas; all, if none is given.")
+        str | None, typer.Option("--group", "-g", help="Groups, separated by commas. Default: all.")
     ] = None,
     begin: From = None,
     end: To = None,
@@ -158,11 +184,11 @@ def dlq(
     option: More = None,
     master: Master = _LOCAL,
 ) -> None:
-    """Messages that could not be consumed: given up or tried again, by group, topic, tag, times."""
-    source = {"nameServer": name_server} | _pairs(option) | _between(begin, end)
-    groups = tuple(_words("--group", group)) if group else ()
-    job = _part("dlq")
-    _part("sources").check({**source, "subscribe": ",".join(job.left_over(source, groups))})
+    """Count messages in dead-letter and retry topics by group, topic, tag and attempts."""
+    source = {"nameServer": name_server} | name_value_pairs(option) | time_range(begin, end)
+    groups = tuple(word_list("--group", group)) if group else ()
+    job = load_job("dlq")
+    load_job("sources").check({**source, "subscribe": ",".join(job.left_over(source, groups))})
     _run("dlq", lambda spark: job.dlq(spark, source, out, groups), master, once, every)
 
 
@@ -172,17 +198,19 @@ def reconcile(
     topic: Topics,
     out: Out,
     group: Annotated[
-        str | None, typer.Option("--group", "-g", help="Consumed: as this group's traces say.")
+        str | None, typer.Option("--group", "-g", help="Compare with the traces of this group.")
     ] = None,
     against: Annotated[
-        str | None, typer.Option("--against", help="Consumed: what is in this topic.")
+        str | None, typer.Option("--against", help="Compare with the messages of this topic.")
     ] = None,
     archive: Annotated[
-        Path | None, typer.Option("--archive", help="Consumed: what is in this archive.")
+        Path | None, typer.Option("--archive", help="Compare with the messages of this archive.")
     ] = None,
     key: Key = "id",
-    late: Annotated[str, typer.Option("--late", help="Later than that is late.")] = "1m",
-    trace_topic: Annotated[str, typer.Option(help="Where traces are.")] = "RMQ_SYS_TRACE_TOPIC",
+    late: Annotated[
+        str, typer.Option("--late", help="A message consumed after this delay is late.")
+    ] = "1m",
+    trace_topic: TraceTopic = TRACE_TOPIC,
     begin: From = None,
     end: To = None,
     once: Once = False,
@@ -190,24 +218,26 @@ def reconcile(
     option: More = None,
     master: Master = _LOCAL,
 ) -> None:
-    """What was sent against what was consumed, by key: lost, late, double. Exit code 3 if lost."""
+    """Find lost, late and duplicate messages by key. Exit code 3 if messages are lost."""
     if sum(each is not None for each in (group, against, archive)) != 1:
-        raise BadSetting("give one of --group, --against and --archive: what is consumed?")
-    _part("keys").check_key(key)
+        raise BadSetting(
+            "give exactly one of --group, --against and --archive, the source of consumed messages"
+        )
+    load_job("keys").check_key(key)
     if group is not None and key != "id":
-        raise BadSetting(f"option --key is {key!r}: traces know messages by their id")
+        raise BadSetting(f"option --key is {key!r}: traces identify messages by id only")
     if archive is not None and not archive.is_dir():
-        raise BadSetting(f"option --archive: there is no folder {archive}")
-    job = _part("reconcile")
-    source = _source(name_server, topic, option, begin, end)
+        raise BadSetting(f"option --archive: folder {archive} does not exist")
+    job = load_job("reconcile")
+    source = source_options(name_server, topic, option, begin, end)
     job.check(source, key)
     consumed = job.Consumed(
         group=group,
-        trace=_beside(source, trace_topic) if group is not None else None,
-        topic=_beside(source, against) if against is not None else None,
+        trace=other_topic(source, trace_topic) if group is not None else None,
+        topic=other_topic(source, against) if against is not None else None,
         lake=archive,
     )
-    late_ms = _duration("--late", late)
+    late_ms = duration("--late", late)
     _run(
         "reconcile",
         lambda spark: job.reconcile(
@@ -223,20 +253,20 @@ def reconcile(
 def lag(
     name_server: NameServer,
     out: Out,
-    group: Annotated[str, typer.Option("--group", "-g", help="One or more, with commas.")],
+    group: Annotated[str, typer.Option("--group", "-g", help="Groups, separated by commas.")],
     fail_over: Annotated[
         int | None,
-        typer.Option("--fail-over", min=0, help="Exit code 3 if a group is further behind."),
+        typer.Option("--fail-over", min=0, help="Exit code 3 if a group lags by more messages."),
     ] = None,
     once: Once = False,
     every: Every = None,
     option: More = None,
     master: Master = _LOCAL,
 ) -> None:
-    """How many messages groups have still to consume, by queue, and over time. Adds a sample."""
-    source = {"nameServer": name_server} | _pairs(option)
-    groups = _words("--group", group)
-    job = _part("lag")
+    """Record the lag of consumer groups by queue and chart it over time."""
+    source = {"nameServer": name_server} | name_value_pairs(option)
+    groups = word_list("--group", group)
+    job = load_job("lag")
     job.sample(source, groups)
     _run("lag", lambda spark: job.lag(spark, source, out, groups, fail_over), master, once, every)
 
@@ -246,21 +276,21 @@ def windows(
     name_server: NameServer,
     topic: Topics,
     out: Out,
-    window: Annotated[str, typer.Option(help="How long a window is.")] = "1m",
-    watermark: Annotated[str, typer.Option(help="How late a message may come.")] = "1m",
+    window: Annotated[str, typer.Option(help="Length of a window.")] = "1m",
+    watermark: Annotated[str, typer.Option(help="How late a message may arrive.")] = "1m",
     event_time: Annotated[
-        str, typer.Option("--time", help="A column, or an expression of Spark's SQL.")
+        str, typer.Option("--time", help="Event time: a column or a Spark SQL expression.")
     ] = "storeTimestamp",
     once: Once = False,
     every: Every = None,
     option: More = None,
     master: Master = _LOCAL,
 ) -> None:
-    """Messages in windows of time, with a watermark. Run again, it goes on."""
-    source = _source(name_server, topic, option)
-    job = _part("windows").windows
-    lengths = {"window_ms": _duration("--window", window)}
-    lengths["watermark_ms"] = _duration("--watermark", watermark)
+    """Count messages in windows of event time, with a watermark. A later run resumes."""
+    source = source_options(name_server, topic, option)
+    job = load_job("windows").windows
+    lengths = {"window_ms": duration("--window", window)}
+    lengths["watermark_ms"] = duration("--watermark", watermark)
     _run(
         "windows",
         lambda spark: job(spark, source, out, time=event_time, **lengths),
@@ -276,22 +306,22 @@ def dedup(
     topic: Topics,
     out: Out,
     key: Key = "id",
-    within: Annotated[str, typer.Option("--within", help="How long a key is known.")] = "1d",
+    within: Annotated[str, typer.Option("--within", help="How long a key is remembered.")] = "1d",
     to_topic: Annotated[
-        str | None, typer.Option("--to-topic", help="Into this topic, in place of Parquet.")
+        str | None, typer.Option("--to-topic", help="Write to this topic instead of Parquet.")
     ] = None,
     once: Once = False,
     every: Every = None,
     option: More = None,
     master: Master = _LOCAL,
 ) -> None:
-    """Of messages with a key the first, to Parquet or a topic. Exit code 3: some came late."""
-    _part("keys").check_key(key)
-    source = _source(name_server, topic, option)
+    """Write the first message of each key to Parquet or a topic. Exit code 3 if some are late."""
+    load_job("keys").check_key(key)
+    source = source_options(name_server, topic, option)
     if to_topic is not None:
-        _part("sources").cluster_at(source).route(to_topic)
-    within_ms = _duration("--within", within)
-    job = _part("dedup").dedup
+        load_job("sources").cluster_at(source).route(to_topic)
+    within_ms = duration("--within", within)
+    job = load_job("dedup").dedup
     _run(
         "dedup",
         lambda spark: job(spark, source, out, by=key, within_ms=within_ms, to_topic=to_topic),
@@ -303,22 +333,22 @@ def dedup(
 
 @pipeline.command(context_settings=_HELP)
 def doctor(
-    fix: Annotated[bool, typer.Option("--fix", help="Install what is missing.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Start no Spark.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Install missing packages.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not start Spark.")] = False,
     name_server: Annotated[
-        str | None, typer.Option("--name-server", "-n", help="See if it answers.")
+        str | None, typer.Option("--name-server", "-n", help="Check that this name server answers.")
     ] = None,
 ) -> None:
-    """What of all that is needed is there; --fix brings what is not."""
-    from cometmq.spark.setup import doctor as looks
+    """Check that everything the pipeline needs is installed; --fix installs what is missing."""
+    from cometmq.spark.setup import doctor as checks
 
-    found = [*looks.packages(), looks.java()]
-    if fix and looks.fix(found):
-        found = [*looks.packages(), looks.java()]
+    found = [*checks.packages(), checks.java()]
+    if fix and checks.fix(found):
+        found = [*checks.packages(), checks.java()]
     if not quick:
-        found.append(looks.spark())
+        found.append(checks.spark())
     if name_server is not None:
-        found.append(looks.name_server(name_server))
+        found.append(checks.name_server(name_server))
     _show(found)
     if not all(each.is_good for each in found):
         raise typer.Exit(1)
@@ -328,7 +358,7 @@ def _show(found: list[Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("", "what", "needed", "found")
+    table = Table("", "what", "required", "found")
     for each in found:
         table.add_row("ok" if each.is_good else "NOT OK", each.what, each.needed, each.found)
     Console().print(table)
@@ -339,76 +369,8 @@ def _show(found: list[Any]) -> None:
 
 def _run(title: str, job: Any, master: str, once: bool, every: str | None) -> None:
     if once and every is not None:
-        raise BadSetting("options --once and --every exclude one another: give one of them")
-    every_ms = None if every is None else _duration("--every", every)
-    code = _part("rounds").run(title, job, master, every_ms)
+        raise BadSetting("options --once and --every are mutually exclusive")
+    every_ms = None if every is None else duration("--every", every)
+    code = load_job("runner").run(title, job, master, every_ms)
     if code:
         raise typer.Exit(code)
-
-
-def _source(
-    name_server: str,
-    topics: str,
-    more: list[str] | None,
-    begin: str | None = None,
-    end: str | None = None,
-) -> dict[str, str]:
-    """The options of a read, which are known and name what is there."""
-    source = {"nameServer": name_server, "subscribe": topics} | _pairs(more) | _between(begin, end)
-    _part("sources").check(source)
-    return source
-
-
-def _beside(source: dict[str, str], topic: str) -> dict[str, str]:
-    """All of another topic of the same servers."""
-    sources = _part("sources")
-    other: dict[str, str] = {**sources.servers_of(source), "subscribe": topic}
-    sources.check(other)
-    return other
-
-
-def _between(begin: str | None, end: str | None) -> dict[str, str]:
-    times = {"startingTimestamp": _moment("--from", begin), "endingTimestamp": _moment("--to", end)}
-    return {name: str(at) for name, at in times.items() if at is not None}
-
-
-def _pairs(more: list[str] | None) -> dict[str, str]:
-    found = {}
-    for each in more or ():
-        name, sign, value = each.partition("=")
-        if not sign or not name:
-            raise BadSetting(f"option --option is {each!r}: NAME=VALUE")
-        found[name] = value
-    return found
-
-
-def _words(option: str, text: str) -> list[str]:
-    found = [word.strip() for word in text.split(",") if word.strip()]
-    if not found:
-        raise BadSetting(f"option {option} is empty: one or more, with commas")
-    return found
-
-
-def _moment(option: str, text: str | None) -> int | None:
-    from cometmq.spark.jobs.times import moment_ms
-
-    return None if text is None else moment_ms(option, text)
-
-
-def _duration(option: str, text: str) -> int:
-    from cometmq.spark.jobs.times import duration_ms
-
-    return duration_ms(option, text)
-
-
-def _part(name: str) -> Any:
-    return _loaded(f"cometmq.spark.jobs.{name}")
-
-
-def _loaded(name: str) -> Any:
-    """Imported when one runs: Spark is large, and may not be there."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        package = (error.name or "a package").partition(".")[0]
-        raise NotInstalled(f"{package} is missing: {_INSTALL}") from error

@@ -5,10 +5,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from cometmq.spark.jobs.outcome import JobOutcome
-from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options, finish, stream
-from cometmq.spark.pictures.charts import bars
+from cometmq.spark.report.charts import bars
+from cometmq.spark.report.outcome import JobOutcome
+from cometmq.spark.report.report_folder import Report, rows_of
 
 
 def archive(spark: SparkSession, source: Options, out: Path) -> JobOutcome:

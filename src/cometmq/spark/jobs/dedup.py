@@ -8,11 +8,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from cometmq.spark.jobs.keys import key_of
-from cometmq.spark.jobs.outcome import JobOutcome
-from cometmq.spark.jobs.report import Report
-from cometmq.spark.jobs.sources import Options, finish, servers_of, stream
+from cometmq.spark.jobs.sources import Options, finish, server_options, stream
 from cometmq.spark.jobs.times import in_spark
-from cometmq.spark.pictures.charts import bars
+from cometmq.spark.report.charts import bars
+from cometmq.spark.report.outcome import JobOutcome
+from cometmq.spark.report.report_folder import Report
 
 _COLUMNS = ("run", "read", "kept", "dropped", "late")
 _SHOWN_MAX = 20
@@ -71,7 +71,7 @@ def _key(by: str) -> "f.Column":
 def _writer(rows: DataFrame, source: Options, out: Path, to_topic: str | None) -> Any:
     if to_topic is None:
         return rows.writeStream.format("parquet").option("path", str(out))
-    writer = rows.select(*_SENT).writeStream.format("rocketmq").options(**servers_of(source))
+    writer = rows.select(*_SENT).writeStream.format("rocketmq").options(**server_options(source))
     return writer.option("topic", to_topic).option("delivery", "exactly-once")
 
 

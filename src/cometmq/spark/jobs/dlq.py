@@ -10,10 +10,10 @@ from cometmq.admin import topic as topics
 from cometmq.errors import NoRoute
 from cometmq.protocol.names import DLQ_PREFIX, RETRY_PREFIX, dlq_topic, retry_topic
 from cometmq.protocol.records.properties import RETRY_TOPIC
-from cometmq.spark.jobs.outcome import JobOutcome
-from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options, ask, cluster_at, read
-from cometmq.spark.pictures.charts import bars
+from cometmq.spark.report.charts import bars
+from cometmq.spark.report.outcome import JobOutcome
+from cometmq.spark.report.report_folder import Report, rows_of
 
 _READ = "topic,tags,properties,reconsumeTimes,storeTimestamp"
 _COLUMNS = ("kind", "group", "topic", "tag", "times", "messages", "first", "last")

@@ -15,10 +15,10 @@ from pyspark.sql import functions as f
 from cometmq.admin.groups import progress
 from cometmq.admin.session import AdminSession
 from cometmq.errors import NoRoute
-from cometmq.spark.jobs.outcome import JobOutcome
-from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options, ask
-from cometmq.spark.pictures.charts import lines
+from cometmq.spark.report.charts import lines
+from cometmq.spark.report.outcome import JobOutcome
+from cometmq.spark.report.report_folder import Report, rows_of
 
 _SCHEMA = (
     "at timestamp, group string, topic string, broker string, queue int,"

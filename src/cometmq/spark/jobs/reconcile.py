@@ -19,13 +19,13 @@ from pyspark.sql import functions as f
 
 from cometmq.errors import BadSetting
 from cometmq.spark.jobs.keys import columns_for, key_of
-from cometmq.spark.jobs.outcome import JobOutcome
-from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options, read
-from cometmq.spark.jobs.tracing import CONSUMED, calls
+from cometmq.spark.jobs.trace_records import CONSUMED, calls
 from cometmq.spark.options import ReadOptions
-from cometmq.spark.pictures.charts import bars
 from cometmq.spark.read.offset_bounds import Places
+from cometmq.spark.report.charts import bars
+from cometmq.spark.report.outcome import JobOutcome
+from cometmq.spark.report.report_folder import Report, rows_of
 
 STATES = ("consumed", "late", "double", "waiting", "lost")
 

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from cometmq.errors import BadSetting
-from cometmq.spark.jobs.outcome import JobOutcome
-from cometmq.spark.jobs.report import Report
 from cometmq.spark.jobs.sources import Options, cluster_at, finish
-from cometmq.spark.pictures.charts import bars
+from cometmq.spark.report.charts import bars
+from cometmq.spark.report.outcome import JobOutcome
+from cometmq.spark.report.report_folder import Report
 from cometmq.spark.schema import COLUMNS, ddl
 
 _TOGETHER = str(64 << 20)  # bytes of files: sorted in memory by one task

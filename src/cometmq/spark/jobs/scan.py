@@ -5,10 +5,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from cometmq.spark.jobs.outcome import JobOutcome
-from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options
-from cometmq.spark.pictures.charts import treemap
+from cometmq.spark.report.charts import treemap
+from cometmq.spark.report.outcome import JobOutcome
+from cometmq.spark.report.report_folder import Report, rows_of
 
 _PLACES = "topic,queueId,queueOffset"
 

@@ -27,7 +27,7 @@ def check(source: Options) -> None:
     Places(ReadOptions.of(source)).queues()
 
 
-def servers_of(source: Options) -> dict[str, str]:
+def server_options(source: Options) -> dict[str, str]:
     """The options that say who is spoken to and how, not what is read."""
     return {name: value for name, value in source.items() if name.lower() in _OF_SERVERS}
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from cometmq.spark.jobs.outcome import JobOutcome
-from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options
-from cometmq.spark.jobs.tracing import UNREADABLE, calls
-from cometmq.spark.pictures.charts import cumulative, heat
+from cometmq.spark.jobs.trace_records import UNREADABLE, calls
+from cometmq.spark.report.charts import cumulative, heat
+from cometmq.spark.report.outcome import JobOutcome
+from cometmq.spark.report.report_folder import Report, rows_of
 
 _COLUMNS_OF_TIME = 60  # of the heat map
 _FINE_MS = 100  # costs up to here are drawn as they are, those above by two digits

@@ -7,11 +7,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from cometmq.errors import BadSetting
-from cometmq.spark.jobs.outcome import JobOutcome
-from cometmq.spark.jobs.report import Report, rows_of
 from cometmq.spark.jobs.sources import Options, finish, stream
 from cometmq.spark.jobs.times import in_spark
-from cometmq.spark.pictures.charts import lines
+from cometmq.spark.report.charts import lines
+from cometmq.spark.report.outcome import JobOutcome
+from cometmq.spark.report.report_folder import Report, rows_of
 
 _SCHEMA = "topic string, start timestamp, count bigint"
 _TIMES = ("storeTimestamp", "bornTimestamp")

@@ -37,8 +37,8 @@ from cometmq.spark.read.offsets import (
     ranges,
     to_json,
 )
-from cometmq.spark.read.patience import patiently
 from cometmq.spark.read.pull import DataLost, RangePull, check_filter, mean_size
+from cometmq.spark.read.retry import patiently
 from cometmq.spark.schema import ddl
 
 if TYPE_CHECKING:

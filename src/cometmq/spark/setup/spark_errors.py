@@ -1,6 +1,7 @@
-"""What goes wrong inside Spark, told in the words of where it went wrong.
+"""Spark's exceptions as one-line errors.
 
-Errors of ours that are raised in a worker reach the driver as text in an exception of Spark's.
+An exception of cometmq that is raised in a worker reaches the driver as text inside an exception of
+Spark. `reason_of` finds that text again.
 """
 
 import re
@@ -12,15 +13,15 @@ from pyspark.errors import PySparkException
 
 from cometmq.errors import PeerError, WorldError
 
-_OURS = re.compile(r"^cometmq\.(?:errors|spark\.pull)\.\w+: (.+)$", re.MULTILINE)
+_OURS = re.compile(r"^cometmq(?:\.\w+)+: (.+)$", re.MULTILINE)
 _CONDITION = re.compile(r"^\[[A-Z_.]+\]\s*")
-_CALL = "An error occurred while calling"  # whose reason is in the next line
+_CALL = "An error occurred while calling"  # the next line gives the reason
 _LENGTH_MAX = 500
 
 
 @contextmanager
 def in_one_line() -> Iterator[None]:
-    """WorldError with what a person can use, in place of Spark's pages."""
+    """Raise a WorldError with a single line instead of Spark's long traces."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -30,7 +31,7 @@ def in_one_line() -> Iterator[None]:
 
 
 def reason_of(text: str) -> str:
-    """Our own words, if they are in it; else the first line."""
+    """Return the message of our own exception if the text contains one, else its first line."""
     ours = _OURS.findall(text)
     if ours:
         return str(ours[-1]).strip()

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cometmq.spark.pictures.treemap import squarified
+from cometmq.spark.report.treemap import squarified
 
 _SERIES_MAX = 8  # more than that nobody tells apart
 _AREAS_MAX = 24

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from cometmq.spark.jobs.outcome import JobOutcome
-from cometmq.spark.jobs.session import session
-from cometmq.spark.jobs.trouble import in_one_line
 from cometmq.spark.read.progress import Bar
+from cometmq.spark.report.outcome import JobOutcome
+from cometmq.spark.setup.session import session
+from cometmq.spark.setup.spark_errors import in_one_line
 
 FOUND = 3  # how a command ends whose job found what it was to find out
 _SHOWN_MAX = 50
