@@ -36,7 +36,7 @@ from cometmq.store.message_store import MessageStore
 TOPIC, QUEUES = "Swap", 4
 SCHEDULE, LEVEL, DELAY_MS = "SCHEDULE_TOPIC_XXXX", 18, 7_200_000
 PLACES = [*((TOPIC, queue) for queue in range(QUEUES)), (SCHEDULE, LEVEL - 1)]
-FILE_SIZE = 8 << 20  # so that the log has several
+FILE_SIZE = 2 << 20  # so that the log has several files
 # As the Apache broker of peers/apache.py, or its files would have other sizes.
 SIZES = {
     "mapped_file_size_commit_log": FILE_SIZE,

@@ -14,7 +14,7 @@ import pytest
 
 from crash.histories import CLEANING_KINDS, KINDS, run_history
 
-STATES = int(os.environ.get("COMETMQ_CRASH_STATES", "8000"))
+STATES = int(os.environ.get("COMETMQ_CRASH_STATES", "3500"))
 CLEANING_SHARE = 0.1  # of the states: those around cleaning are fewer, and larger
 CLEANING_IMAGES = 0.05  # a step of the disk
 

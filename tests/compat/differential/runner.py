@@ -70,6 +70,7 @@ class Runner:
         self._open = AsyncExitStack()
         self._limit = asyncio.Semaphore(_AT_ONCE)
         self.compared = 0
+        self.equal: list[str] = []  # answers to the last cases that both servers treat alike
 
     async def __aenter__(self) -> Self:
         """Connect, and furnish what cases share that only read."""
@@ -116,6 +117,8 @@ class Runner:
             lines += left.get(number, [])
             if lines:
                 found.append(Difference(case, lines, answers))
+            else:
+                self.equal = [*self.equal[-5:], str(Difference(case, [], answers))]
         return found
 
     async def _run_one(

@@ -64,6 +64,7 @@ _CONSUMERS = {
 _HEADS = (_CODE.SEND_MESSAGE_V2, _CODE.GET_CONSUMER_LIST_BY_GROUP, _CODE.GET_ALL_TOPIC_CONFIG)
 _V6_FLAGS = MessageFlag.BORN_HOST_V6 | MessageFlag.STORE_HOST_V6
 _TOO_LONG = "inner properties: too long"
+_HARM_ATTEMPTS = 3  # on a busy machine the harm may show only at a later attempt
 _PARTS = ("sends", "consumers", "administration")
 
 
@@ -116,8 +117,12 @@ async def compare(apache, ours, part):
     async with Runner(BrokerWorld(), apache.port, ours.port) as runner:
         found = await runner.run(cases(part), partial(is_listed, listed))
         for case in harmful_cases(part):
-            found += await runner.run([case], partial(is_listed, listed))
-    return Verdict(listed, found), runner.compared
+            for _ in range(_HARM_ATTEMPTS):
+                shown = await runner.run([case], partial(is_listed, listed))
+                found += shown
+                if shown:
+                    break
+    return Verdict(listed, found), runner
 
 
 def test_every_required_field_has_a_good_value():
@@ -141,11 +146,11 @@ def test_both_brokers_answer_and_store_the_same(
         try:
             with ours:
                 apache.start()
-                verdict, compared = asyncio.run(compare(apache, ours, part))
+                verdict, runner = asyncio.run(compare(apache, ours, part))
         finally:
             apache.kill()  # an orderly stop takes seconds, and nobody looks at its folder again
-    record_property(part, verdict.report(compared))
+    record_property(part, verdict.report(runner.compared))
     with capsys.disabled():
-        print(f"\nbroker, {part}: {verdict.report(compared)}")
+        print(f"\nbroker, {part}: {verdict.report(runner.compared)}")
     assert not verdict.unlisted, "\n".join(map(str, verdict.unlisted))
-    assert not verdict.stale, "\n".join(verdict.stale)
+    assert not verdict.stale, "\n".join([*verdict.stale, *runner.equal])
