@@ -1,8 +1,12 @@
 """Messages by key and by place, and units of queues."""
 
+import threading
+
+import msgspec
 import pytest
 
 from broker.desk import at_desk
+from cometmq.broker.filtering.expressions import _COMPILERS
 from cometmq.protocol.bodies.stats import QueueUnits
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.headers import query as headers
@@ -133,6 +137,31 @@ def test_units_as_a_group_s_filter_sees_them(tmp_path):
         assert (found.filter_data, len(found.queue_data)) == ("H@T is not online!", 2)
 
     at_desk(tmp_path, story)
+
+
+def test_a_long_filter_of_a_group_is_compiled_on_a_thread(tmp_path, monkeypatch):
+    threads = []
+    compile_condition = _COMPILERS["SQL92"]
+
+    def watched(text):
+        threads.append(threading.current_thread())
+        return compile_condition(text)
+
+    monkeypatch.setitem(_COMPILERS, "SQL92", watched)
+
+    async def story(desk):
+        desk.make_topic("T")
+        desk.put("T")
+        await desk.join("G", "T")
+        subscriptions = desk.clients.consumers["G"].subscriptions
+        subscriptions["T"] = msgspec.structs.replace(
+            subscriptions["T"], sub_string=" OR ".join(["a > 1"] * 500), expression_type="SQL92"
+        )
+        reply = await desk.ask(RequestCode.QUERY_CONSUME_QUEUE, of_queue(group="G"))
+        assert len(loads(reply.body, QueueUnits).queue_data) == 1
+        assert threads and threading.main_thread() not in threads
+
+    at_desk(tmp_path, story, enable_property_filter=True)
 
 
 @pytest.mark.parametrize(

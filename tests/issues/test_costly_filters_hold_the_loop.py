@@ -116,13 +116,13 @@ def test_a_parked_pull_with_a_costly_filter_takes_turns(monkeypatch):
 @pytest.mark.parametrize("kind", ["SQL92", "TAG"])
 def test_a_long_expression_of_a_pull_is_read_once_and_off_the_loop(monkeypatch, kind):
     readers = []
-    real = expressions._READERS[kind]
+    real = expressions._COMPILERS[kind]
 
     def watched(text):
         readers.append(threading.current_thread() is threading.main_thread())
         return real(text)
 
-    monkeypatch.setitem(expressions._READERS, kind, watched)
+    monkeypatch.setitem(expressions._COMPILERS, kind, watched)
 
     async def story(whole):
         await fill(whole)

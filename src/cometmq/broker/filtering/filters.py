@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.filtering.expressions import Codes, Expressions, Unread
+from cometmq.broker.filtering.expressions import Codes, Expressions, NotCompiled
 from cometmq.broker.tables.clients import Clients
 from cometmq.errors import BadExpression, Malformed, Refused
 from cometmq.protocol.bodies.heartbeat import MessageModel, Subscription
@@ -66,7 +66,7 @@ class Filters:
         self._code_sets: dict[int, tuple[list[int], Codes]] = {}  # by the identity of the list
 
     def check(self, subscription: Subscription) -> None:
-        """Refuse an expression that could not be used here; Unread if it is a long one."""
+        """Raises Refused for an expression that cannot be used here, NotCompiled for a long one."""
         if subscription.class_filter_mode:
             raise Refused(
                 ResponseCode.SUBSCRIPTION_PARSE_FAILED,
@@ -87,10 +87,10 @@ class Filters:
         if subscription.expression_type != "SQL92":
             raise _unparsed(f"{subscription.expression_type} is no kind of filter; TAG and SQL92")
 
-    async def read(self, unread: Unread) -> None:
-        """Read a long expression, so that the request that met it can go on."""
+    async def compile(self, missing: NotCompiled) -> None:
+        """Compile a long expression on the thread. Raises Refused if it cannot be parsed."""
         try:
-            await self._expressions.read_aside(unread)
+            await self._expressions.compile_on_thread(missing)
         except BadExpression as error:
             raise _unparsed(str(error)) from error
 
@@ -101,7 +101,7 @@ class Filters:
     def of_pull(self, ask: PullHeader, group: GroupConfig) -> Wanted:
         """The filter of a pull: its own if it carries one, else what its group last said.
 
-        Unread if it is a long expression that was not read yet.
+        Raises NotCompiled for a long expression that is not cached.
         """
         own = None
         if ask.sys_flag & _WITH_SUBSCRIPTION:
@@ -119,23 +119,23 @@ class Filters:
             and self._settings.now(BrokerConfig).filter_support_retry
         ):
             return self._of_retries(ask.consumer_group)
-        return self.of(subscription, at_once=False) if own is None else own
+        return self.of(subscription) if own is None else own
 
-    def of(self, subscription: Subscription, *, at_once: bool = True) -> Wanted:
-        """The filter of a subscription, immediately; else Unread if that would take long."""
+    def of(self, subscription: Subscription) -> Wanted:
+        """The filter of a subscription. Raises NotCompiled for a long one that is not cached."""
         if subscription.expression_type in (_TAG, ""):
             if subscription.sub_string in _ALL or subscription.class_filter_mode:
                 return EVERYTHING
             if subscription.code_set:
                 return self._of_codes(self._code_set(subscription.code_set))
-            return self._of_tags(subscription.sub_string, at_once=at_once)
-        return self._of_sql(subscription, at_once=at_once)
+            return self._of_tags(subscription.sub_string)
+        return self._of_sql(subscription)
 
-    def _of_tags(self, text: str, *, at_once: bool = False) -> Wanted:
+    def _of_tags(self, text: str) -> Wanted:
         if text in _ALL:
             return EVERYTHING
         try:
-            return self._of_codes(self._expressions.codes(text, at_once=at_once))
+            return self._of_codes(self._expressions.codes(text))
         except BadExpression as error:
             raise _unparsed(str(error)) from error
 
@@ -158,9 +158,9 @@ class Filters:
             wanted = self._tags[codes] = Wanted(tag=codes.__contains__)
         return wanted
 
-    def _of_sql(self, subscription: Subscription, *, at_once: bool = False) -> Wanted:
+    def _of_sql(self, subscription: Subscription) -> Wanted:
         self._check_kind(subscription)
-        condition = self._condition(subscription.sub_string, at_once=at_once)
+        condition = self._condition(subscription.sub_string)
         return Wanted(
             record=_Question(_matches, condition.matches), units_a_turn=_units(condition.cost)
         )
@@ -183,7 +183,7 @@ class Filters:
             subscription = group.subscriptions.get(topic) if group is not None else None
             if subscription is None or subscription.expression_type in (_TAG, ""):
                 return True
-            return self._condition(subscription.sub_string, at_once=True).matches(properties)
+            return self._condition(subscription.sub_string, blocking=True).matches(properties)
 
         return _matches(matches, record)
 
@@ -211,9 +211,9 @@ class Filters:
             )
         return subscription
 
-    def _condition(self, expression: str, *, at_once: bool = False) -> Condition:
+    def _condition(self, expression: str, *, blocking: bool = False) -> Condition:
         try:
-            return self._expressions.condition(expression, at_once=at_once)
+            return self._expressions.condition(expression, blocking=blocking)
         except BadExpression as error:
             raise _unparsed(str(error)) from error
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cometmq.broker.filtering.expressions import Unread
+from cometmq.broker.filtering.expressions import NotCompiled
 from cometmq.broker.filtering.filters import Filters
 from cometmq.broker.notices import Notices
 from cometmq.broker.tables.clients import Client, Clients
@@ -81,12 +81,12 @@ class ClientRoom:
             return Reply()
         try:
             self.filters.check(checked.subscription_data)
-        except Unread as unread:
-            return self._checked(unread)
+        except NotCompiled as missing:
+            return self._checked(missing)
         return Reply()
 
-    async def _checked(self, unread: Unread) -> Reply:
-        await self.filters.read(unread)
+    async def _checked(self, missing: NotCompiled) -> Reply:
+        await self.filters.compile(missing)
         return Reply()
 
     def members(self, call: Call, ask: ConsumerGroupHeader) -> Reply:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from cometmq.broker.arrivals import Arrivals
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.filtering.expressions import Unread
+from cometmq.broker.filtering.expressions import NotCompiled
 from cometmq.broker.filtering.filters import Filters, Wanted
 from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.intake import Intake
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 _COMMIT_OFFSET = int(PullFlag.COMMIT_OFFSET)
 _SUSPEND = int(PullFlag.SUSPEND)
-_READS_MAX = 16  # of long expressions for one pull: a retry topic's may need several
+_COMPILATIONS_MAX = 16  # of long expressions for one pull: a retry topic's may need several
 _SUSPEND_MS_MAX = 60_000  # longer than any client waits for an answer
 
 _SUCCESS = ResponseCode.SUCCESS.value
@@ -80,8 +80,8 @@ class PullHandlers:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"maxMsgNums is {ask.max_msg_nums}, below 0")
         try:
             wanted = self.filters.of_pull(ask, group)
-        except Unread as unread:
-            return self._after_reading(call, ask, unread)
+        except NotCompiled as missing:
+            return self._compile_and_pull(call, ask, missing)
         if self.checks.groups.get(ask.consumer_group) is None:
             self.checks.groups.keep(group)
         if ask.sys_flag & _COMMIT_OFFSET:
@@ -95,21 +95,21 @@ class PullHandlers:
             return self._found(ask, group, found)
         return self._answer(call, ask, group, wanted, found)
 
-    async def _after_reading(self, call: Call, ask: PullHeader, unread: Unread) -> Reply:
-        """A pull whose filter takes long to read."""
-        await self.filters.read(unread)
+    async def _compile_and_pull(self, call: Call, ask: PullHeader, missing: NotCompiled) -> Reply:
+        """A pull whose filter is long and not cached."""
+        await self.filters.compile(missing)
         group = self.checks.readable_queue(ask.consumer_group, ask.topic, ask.queue_id)
         await self._wanted(ask, group)
         outcome = self.pull(call, ask)
         return outcome if isinstance(outcome, Reply) else await outcome
 
     async def _wanted(self, ask: PullHeader, group: GroupConfig) -> Wanted:
-        """The filter of a pull, once it is read."""
-        for _ in range(_READS_MAX):
+        """The filter of a pull, compiled on the thread if it is long."""
+        for _ in range(_COMPILATIONS_MAX):
             try:
                 return self.filters.of_pull(ask, group)
-            except Unread as unread:
-                await self.filters.read(unread)
+            except NotCompiled as missing:
+                await self.filters.compile(missing)
         raise Refused(ResponseCode.SYSTEM_BUSY, "too many long filters are in use; try later")
 
     async def _in_slices(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from cometmq.broker.filtering.expressions import NotCompiled
 from cometmq.broker.filtering.filters import Filters, Wanted
 from cometmq.broker.handlers.checks import Checks, has_queue
 from cometmq.broker.statistics.shown_units import shown
@@ -67,7 +68,7 @@ class QueryRoom:
             )
         return Reply(body=pack_record(message))
 
-    def queue(self, call: Call, ask: headers.QueryConsumeQueueHeader) -> Reply:
+    async def queue(self, call: Call, ask: headers.QueryConsumeQueueHeader) -> Reply:
         """QUERY_CONSUME_QUEUE: its units, and whether a group's filter lets them pass."""
         topic = ask.topic or ""
         known = self.checks.topics.get(topic)
@@ -75,7 +76,7 @@ class QueryRoom:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"{ask.queue_id}@{topic} is not exist!")
         group = ask.consumer_group
         subscription = self._subscription(group, topic)
-        wanted = self.filters.of(subscription) if subscription is not None else None
+        wanted = await self._wanted(subscription) if subscription is not None else None
         first = end = 0
         if has_queue(known, ask.queue_id):
             first, end = self.store.bounds(topic, ask.queue_id)
@@ -92,6 +93,14 @@ class QueryRoom:
             queue_data=[shown(unit, self._passes(unit, wanted)) for unit in units],
         )
         return Reply(body=dumps(body))
+
+    async def _wanted(self, subscription: Subscription) -> Wanted:
+        """The filter of a subscription; a long one is compiled on the thread."""
+        try:
+            return self.filters.of(subscription)
+        except NotCompiled as missing:
+            await self.filters.compile(missing)
+            return self.filters.of(subscription)
 
     def _subscription(self, group: str | None, topic: str) -> Subscription | None:
         """The subscription of a group; None without a group, or if no member subscribes."""
