@@ -114,3 +114,23 @@ def test_renewals_are_not_written():
     locks.lock("G", QUEUES, "a", 1)
     locks.lock("G", QUEUES, "b", 1)
     assert locks.file.is_saved
+
+
+def test_a_damaged_file_with_a_damaged_backup_is_set_aside(caplog):
+    async def story():
+        disk = ShadowDisk()
+        backup = PATH.with_name("queueLocks.json.bak")
+        for path in (PATH, backup):
+            disk.replace(path, b"damaged")
+        locks = make_locks(disk)
+        locks.load(1_000)
+        assert locks.lock("G", QUEUES, "a", 1_000) == QUEUES, "no queue is held"
+        assert "queueLocks.json is damaged" in caplog.text
+        assert disk.read(PATH.with_name("queueLocks.json.damaged")) == b"damaged"
+        assert disk.read(PATH.with_name("queueLocks.json.bak.damaged")) == b"damaged"
+        await locks.file.save()
+        after = make_locks(disk)
+        after.load(2_000)
+        assert after.lock("G", QUEUES, "b", 2_000) == [], "the new file is read"
+
+    asyncio.run(story())

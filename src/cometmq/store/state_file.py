@@ -6,6 +6,7 @@ leaves the old content or the new, and a damaged file is read from its .bak.
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -48,6 +49,12 @@ class StateFile:
             no_backup = "" if len(damages) > 1 else ", and has no .bak"
             raise BadState(f"{' and '.join(damages)}{no_backup}; repair it or move it away")
         return None
+
+    def set_aside(self) -> None:
+        """Rename the file and its .bak to `*.damaged`; the next `read` returns None."""
+        for path in (self._path, self._backup):
+            with suppress(FileNotFoundError):
+                self._disk.move(path, path.with_name(path.name + ".damaged"))
 
     def write(self, content: bytes) -> None:
         """Durable when it returns; the content before it, if it was good, is then in .bak."""

@@ -21,15 +21,19 @@ The file has no times, because the wall clock may be set and a monotonic clock e
 machine.
 """
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from cometmq.broker.tables.table_file import KeptTable
+from cometmq.errors import BadState
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.java.fastjson import Body
 from cometmq.seams import Disk
+
+log = logging.getLogger(__name__)
 
 EXPIRES_MS = 60_000  # after a holder last asked
 
@@ -54,8 +58,17 @@ class QueueLockTable:
         self.file = KeptTable(disk, path, lambda: self.body)
 
     def load(self, now_ms: int) -> None:
-        """Read the file; every hold in it lasts EXPIRES_MS from now."""
-        stored = self.file.read(LockTable)
+        """Read the file; every hold in it lasts EXPIRES_MS from now.
+
+        If both the file and its backup are damaged, they are set aside and no queue is held. Two
+        members may then consume a queue until the old holder notices, 30 s at most.
+        """
+        try:
+            stored = self.file.read(LockTable)
+        except BadState as error:
+            log.error("starting without queue locks, the files are renamed to *.damaged: %s", error)
+            self.file.set_aside()
+            return
         if stored is None:
             return
         for group, members in stored.lock_table.items():

@@ -32,6 +32,10 @@ class KeptTable:
         """What the file holds; None if there is none."""
         return self._file.read(lambda content: loads(_readable(content), shape))
 
+    def set_aside(self) -> None:
+        """Rename a damaged file and its backup, so that the next save writes a new one."""
+        self._file.set_aside()
+
     def changed(self) -> None:
         """The table is not as its file any more."""
         self._version += 1
