@@ -179,3 +179,23 @@ def test_units_of_half_messages_are_rebuilt_before_they_are_read(tmp_path):
             assert bodies == [b"%d" % i for i in range(100)]
 
     asyncio.run(story())
+
+
+def test_a_stretch_is_bounded_on_both_sides(tmp_path, monkeypatch):
+    monkeypatch.setattr("cometmq.store.queue.unit_rebuild._UNITS_MAX", 64)
+
+    async def story():
+        await filled(tmp_path)
+        path = queue_file(tmp_path)
+        whole = path.read_bytes()
+        overwrite(path, 20, bytes(298 * 20))
+        async with open_store(tmp_path, **FILE_SIZE) as store:
+            assert store.get("T", 0, 150, 1).status is GetStatus.REBUILDING
+            await store.rebuilt()
+            units = path.read_bytes()
+            assert units[: 100 * 20] != whole[: 100 * 20], "too far before the requested unit"
+            assert units[150 * 20 : 160 * 20] == whole[150 * 20 : 160 * 20]
+            assert await consumed(store) == list(range(0, COUNT, 2))
+        assert path.read_bytes() == whole
+
+    asyncio.run(story())

@@ -9,13 +9,13 @@ import pytest
 
 from cometmq.disk import RealDisk
 from cometmq.store.queue.consume_queue import BLANK_UNIT, NO_RECORD, UNIT, ConsumeQueue
-from cometmq.store.queue.results import Verdict
+from cometmq.store.queue.results import UnitVerdict
 
 PER_FILE = 10
 
 
 def always(key, queue_offset, physical, size):
-    return Verdict.GOOD if size > 0 else Verdict.STRAY
+    return UnitVerdict.GOOD if size > 0 else UnitVerdict.STRAY
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_stale_units_at_the_end_are_cut_for_good(opened, good):
     def judge(key, queue_offset, physical, size):
         assert (physical, size) == unit(queue_offset)[:2]
         seen.append(queue_offset)
-        return Verdict.GOOD if queue_offset < good else Verdict.STRAY
+        return UnitVerdict.GOOD if queue_offset < good else UnitVerdict.STRAY
 
     assert opened(judge).end == good
     assert seen == list(range(24, max(good - 2, -1), -1))

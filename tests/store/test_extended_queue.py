@@ -12,7 +12,7 @@ from cometmq.store.queue.consume_queue import UNIT, ConsumeQueue
 from cometmq.store.queue.extended_queue import ExtendedCode, ExtendedQueue
 from cometmq.store.queue.queue_extension import is_address
 from cometmq.store.queue.queue_files import write_in_order
-from cometmq.store.queue.results import Verdict
+from cometmq.store.queue.results import UnitVerdict
 from cometmq.testing.shadow_disk import ShadowDisk
 
 FOLDER = Path("/store/consumequeue/T/0")
@@ -21,7 +21,7 @@ FILE_SIZE, EXTENSION_SIZE = 20 * 10, 256
 BITS = bytes(range(14))
 
 
-def open_queue(disk, judge=lambda *unit: Verdict.GOOD):
+def open_queue(disk, judge=lambda *unit: UnitVerdict.GOOD):
     queue = ExtendedQueue(FOLDER, FILE_SIZE, disk, EXTENSION_SIZE)
     queue.load(judge)
     return queue
@@ -111,7 +111,7 @@ def test_units_of_records_that_are_not_there_are_cut_when_it_is_loaded():
     queue = open_queue(disk)
     append(queue, 35)
     flush(queue, disk)
-    verdicts = Verdict.STRAY, Verdict.GOOD
+    verdicts = UnitVerdict.STRAY, UnitVerdict.GOOD
     again = open_queue(disk, lambda key, queue_offset, *unit: verdicts[queue_offset < 30])
     check(again, 0, 30)
     append(again, 5)

@@ -8,7 +8,7 @@ import pytest
 from cometmq.disk import RealDisk
 from cometmq.errors import BeingDeleted
 from cometmq.store.queue.queue_table import QueueTable
-from cometmq.store.queue.results import Verdict
+from cometmq.store.queue.results import UnitVerdict
 
 
 class CountingDisk(RealDisk):
@@ -23,7 +23,7 @@ class CountingDisk(RealDisk):
 
 @pytest.fixture
 def opened(tmp_path):
-    def open_table(judge=lambda *_: Verdict.GOOD, disk=None, file_size=200):
+    def open_table(judge=lambda *_: UnitVerdict.GOOD, disk=None, file_size=200):
         return QueueTable(tmp_path / "consumequeue", file_size, disk or RealDisk(), judge)
 
     return open_table
@@ -63,7 +63,7 @@ def test_a_queue_is_loaded_when_it_is_first_used(opened):
     flush(table)
     asked = []
     disk = CountingDisk()
-    again = opened(lambda *place: asked.append(place) or Verdict.GOOD, disk)
+    again = opened(lambda *place: asked.append(place) or UnitVerdict.GOOD, disk)
     assert disk.listed == [] and asked == []
     assert again.get("T3", 0).end == 1
     assert asked == [(("T3", 0), 0, 3, 10)]

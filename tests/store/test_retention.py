@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from cometmq.errors import DiskFull
-from cometmq.store.retention import QUEUES_A_TURN, judge
+from cometmq.store.retention import QUEUES_A_TURN, plan_cleaning
 from cometmq.testing.clock import ManualClock
 from store.rig import UNHURRIED, RoomyDisk, WatchedDisk, config_of, message, open_store, read_all
 
@@ -32,20 +32,23 @@ FILE_SIZE = 4096
     ],
 )
 def test_the_rule(tmp_path, used, hour, by_hand, expired_go, any_go, puts_stop):
-    verdict = judge(config_of(tmp_path), used, hour, by_hand=by_hand)
-    assert (verdict.expired_go, verdict.any_go, verdict.puts_stop) == (
+    plan = plan_cleaning(config_of(tmp_path), used, hour, by_hand=by_hand)
+    assert (plan.expired_go, plan.any_go, plan.puts_stop) == (
         expired_go, any_go, puts_stop,
     )  # fmt: skip
 
 
 def test_nothing_goes_by_force_where_that_is_forbidden(tmp_path):
     config = config_of(tmp_path, clean_file_forcibly_enable=False)
-    assert not judge(config, 0.99, 3, by_hand=False).any_go
+    assert not plan_cleaning(config, 0.99, 3, by_hand=False).any_go
 
 
 def test_several_hours_may_be_given(tmp_path):
     config = config_of(tmp_path, delete_when="04; 16")
-    assert [h for h in range(24) if judge(config, 0.1, h, by_hand=False).expired_go] == [4, 16]
+    assert [h for h in range(24) if plan_cleaning(config, 0.1, h, by_hand=False).expired_go] == [
+        4,
+        16,
+    ]
 
 
 class Disk(RoomyDisk):

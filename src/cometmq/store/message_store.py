@@ -37,7 +37,7 @@ from cometmq.store.queue.reader import (
     read_limits,
 )
 from cometmq.store.queue.results import Found, Stored, StoredMessages, Unit
-from cometmq.store.queue.unit_check import judge
+from cometmq.store.queue.unit_check import judge_unit
 from cometmq.store.queue.unit_rebuild import UnitRebuild
 from cometmq.store.recovery.opening import Opening
 from cometmq.store.recovery.rebuild import TRANSACTION, UNQUEUED, Coder
@@ -79,7 +79,7 @@ class MessageStore:
             self._files.queues,
             config.mapped_file_size_consume_queue,
             disk,
-            partial(judge, self._log),
+            partial(judge_unit, self._log),
             lambda: self._log.start,
             queue_maker(config, self._files, disk),
         )
@@ -91,7 +91,7 @@ class MessageStore:
         self._vetting = Vetting(self._log)
         self._rebuild = UnitRebuild(self._log, self._queues, self._vetting, coder, announce)
         limits = read_limits(config)
-        self._reader = Reader(self._log, limits, self._vetting, self._rebuild.ask_for)
+        self._reader = Reader(self._log, limits, self._vetting, self._rebuild.request)
         self._search = KeySearch(self._index, self.record, config.max_msgs_num_batch)
         self._flusher: Flusher
         self._retention: Retention

@@ -40,7 +40,7 @@ QUEUES_A_TURN = 8  # of the loop
 _HOUR_MS = 3_600_000
 
 
-class DeletionVerdict(msgspec.Struct, frozen=True):
+class CleaningPlan(msgspec.Struct, frozen=True):
     """What the state of the disk and the hour call for."""
 
     expired_go: bool
@@ -48,13 +48,15 @@ class DeletionVerdict(msgspec.Struct, frozen=True):
     puts_stop: bool
 
 
-def judge(config: StoreConfig, used_ratio: float, hour: int, *, by_hand: bool) -> DeletionVerdict:
+def plan_cleaning(
+    config: StoreConfig, used_ratio: float, hour: int, *, by_hand: bool
+) -> CleaningPlan:
     """A pure rule, so that it can be read and tested without a disk."""
     hours = {int(text) for text in config.delete_when.split(";") if text.strip().isdigit()}
     is_time = hour in hours
     tight = used_ratio > config.disk_max_used_space_ratio / 100
     forced = used_ratio > FORCED_RATIO and config.clean_file_forcibly_enable
-    return DeletionVerdict(
+    return CleaningPlan(
         expired_go=is_time or tight or by_hand, any_go=forced, puts_stop=used_ratio > FULL_RATIO
     )
 
@@ -112,14 +114,14 @@ class Retention:
         now_ms = self._clock.wall_ms()
         hour = datetime.fromtimestamp(now_ms / 1000).hour
         folder, used_ratio = self._fullest()
-        verdict = judge(self._config, used_ratio, hour, by_hand=by_hand)
-        if verdict.puts_stop != self.puts_stop:
-            self.puts_stop = verdict.puts_stop
+        plan = plan_cleaning(self._config, used_ratio, hour, by_hand=by_hand)
+        if plan.puts_stop != self.puts_stop:
+            self.puts_stop = plan.puts_stop
             self._log_whether_full(folder, used_ratio)
             self._is_reported = False  # a file that stays now matters more: say it again
         if self._doubt.holds():
-            verdict = replace(verdict, expired_go=False)
-        gone = self._drop_log_files(verdict, now_ms)
+            plan = replace(plan, expired_go=False)
+        gone = self._drop_log_files(plan, now_ms)
         if self._index is not None:
             self._doomed_regions += self._index.forget_before(self._log.start)
         return gone
@@ -156,14 +158,14 @@ class Retention:
         else:
             log.warning("messages of producers are accepted again: %s", state)
 
-    def _drop_log_files(self, verdict: DeletionVerdict, now_ms: int) -> int:
+    def _drop_log_files(self, plan: CleaningPlan, now_ms: int) -> int:
         kept_ms = self._config.file_reserved_time * _HOUR_MS
         gone = 0
         held: Path | None = None
         while len(self._log.files) > 1 and gone < _FILES_A_ROUND_MAX:
             oldest = self._log.files[0]
             expired = now_ms - self._disk.modified_ms(oldest.region.path) > kept_ms
-            if not (verdict.any_go or (verdict.expired_go and expired)):
+            if not (plan.any_go or (plan.expired_go and expired)):
                 break
             if oldest.end > self._vouched():
                 held = oldest.region.path

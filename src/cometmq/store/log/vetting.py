@@ -9,15 +9,15 @@ import logging
 
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.consume_queue import ConsumeQueue
-from cometmq.store.queue.results import Verdict
-from cometmq.store.queue.unit_check import judge
+from cometmq.store.queue.results import UnitVerdict
+from cometmq.store.queue.unit_check import judge_unit
 
 log = logging.getLogger(__name__)
 
 _CHUNK = 4096  # units whose bits are remembered together
 _CHUNKS_MAX = 1 << 16  # 32 MiB of bits
 _TOLD_MAX = 10_000
-_GOOD = Verdict.GOOD
+_GOOD = UnitVerdict.GOOD
 
 
 class Vetting:
@@ -31,7 +31,7 @@ class Vetting:
 
     def verdict(
         self, queue: ConsumeQueue, queue_offset: int, physical_offset: int, size: int
-    ) -> Verdict:
+    ) -> UnitVerdict:
         """May this unit's record be served? Only if GOOD. Looks at the record once."""
         if queue_offset >= queue.trusted_from and physical_offset >= self._log.trusted_from:
             return _GOOD
@@ -39,10 +39,10 @@ class Vetting:
         bits = self._good.get((queue, chunk))
         if bits is not None and bits[place >> 3] >> (place & 7) & 1:
             return _GOOD
-        found = judge(self._log, queue.key, queue_offset, physical_offset, size)
+        found = judge_unit(self._log, queue.key, queue_offset, physical_offset, size)
         if found is _GOOD:
             self.vouch_for(queue, queue_offset)
-        elif found is Verdict.DAMAGED:
+        elif found is UnitVerdict.DAMAGED:
             self.report(physical_offset, size)
         return found
 

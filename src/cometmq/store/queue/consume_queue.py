@@ -19,7 +19,7 @@ from pathlib import Path
 from cometmq.seams import Disk
 from cometmq.store.log.commit_log import name_of, sync_names
 from cometmq.store.queue.file_runs import Write, file_bases, newest_run, writes_of
-from cometmq.store.queue.results import Verdict
+from cometmq.store.queue.results import UnitVerdict
 from cometmq.store.recovery.manifest import Bounds, Span
 
 UNIT = struct.Struct(">qiq")
@@ -35,7 +35,7 @@ _PLACE_MAX = 1 << 56  # no log is so long
 _pack = UNIT.pack
 
 # What the log says of a unit: of topic and queue id, queue offset, physical offset, size.
-Judge = Callable[[tuple[str, int], int, int, int], Verdict]
+Judge = Callable[[tuple[str, int], int, int, int], UnitVerdict]
 
 
 class ConsumeQueue:
@@ -232,8 +232,8 @@ class ConsumeQueue:
         while self.end > max(self.first, end_min):
             unit = self.unit_on_disk(self.end - 1) or (0, 0, 0)
             verdict = judge(self.key, self.end - 1, *unit[:2])
-            if verdict is not Verdict.STRAY:
-                self.is_suspect |= verdict is Verdict.WRONG
+            if verdict is not UnitVerdict.STRAY:
+                self.is_suspect |= verdict is UnitVerdict.WRONG
                 break
             self.has_stale_units = True
             self.is_suspect |= not 0 < unit[0] < _PLACE_MAX or unit[1] < 0

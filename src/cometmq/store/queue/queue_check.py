@@ -11,7 +11,7 @@ from pathlib import Path
 from cometmq.seams import Disk
 from cometmq.store.log.commit_log import name_of
 from cometmq.store.queue.consume_queue import UNIT_SIZE, ConsumeQueue, Judge
-from cometmq.store.queue.results import Verdict
+from cometmq.store.queue.results import UnitVerdict
 from cometmq.store.recovery.manifest import Bounds, Span
 
 
@@ -41,7 +41,7 @@ def fault_of_ends(
             continue  # its file was deleted after the bounds were listed
         unit = queue.unit_on_disk(queue_offset) or (0, 0, 0)
         verdict = judge(queue.key, queue_offset, *unit[:2])
-        if verdict.is_wrong or (verdict is Verdict.GONE and is_same_log):
+        if verdict.is_wrong or (verdict is UnitVerdict.GONE and is_same_log):
             return f"{queue.path_of(queue_offset)} does not match the log"
     return None
 
@@ -56,4 +56,4 @@ def lacks_files(queue: ConsumeQueue, span: Span, judge: Judge) -> bool:
     if queue.end * UNIT_SIZE <= last:
         return True
     unit = queue.unit_on_disk(first // UNIT_SIZE) or (0, 0, 0)
-    return first > 0 and judge(queue.key, first // UNIT_SIZE, *unit[:2]) is Verdict.GOOD
+    return first > 0 and judge(queue.key, first // UNIT_SIZE, *unit[:2]) is UnitVerdict.GOOD

@@ -12,7 +12,7 @@ from cometmq.store.log.commit_log import CommitLog, LogFile
 from cometmq.store.log.vetting import Vetting
 from cometmq.store.queue.consume_queue import NO_RECORD, UNIT, UNIT_SIZE, ConsumeQueue
 from cometmq.store.queue.queue_extension import is_address
-from cometmq.store.queue.results import Found, GetStatus, Verdict
+from cometmq.store.queue.results import Found, GetStatus, UnitVerdict
 from cometmq.store.queue.unit_check import plausible_count
 
 # Is a message with this tag code wanted? And, if so, with this record?
@@ -150,7 +150,7 @@ class Reader:
                     self._rebuild(queue, place)
                     is_wrong, scanned = True, scanned - 1
                     break
-                if verdict is not Verdict.GOOD:
+                if verdict is not UnitVerdict.GOOD:
                     if verdict.is_wrong:  # the unit is from memory: the record has changed
                         self._vetting.report(physical_offset, size)
                     continue

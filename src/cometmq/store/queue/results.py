@@ -65,7 +65,7 @@ class StoredMessages(msgspec.Struct, frozen=True):
         return map(self.__getitem__, range(len(self)))
 
 
-class Verdict(Enum):
+class UnitVerdict(Enum):
     """What is known of a unit."""
 
     GOOD = "the record says that it belongs there"
@@ -77,7 +77,7 @@ class Verdict(Enum):
     @property
     def is_wrong(self) -> bool:
         """The unit is to be rebuilt."""
-        return self is Verdict.WRONG or self is Verdict.STRAY
+        return self is UnitVerdict.WRONG or self is UnitVerdict.STRAY
 
 
 class Unit(NamedTuple):

@@ -1,9 +1,9 @@
 """Checks of queue units that this process did not write, against the log they point into.
 
-Two steps. `plausible_count` looks at the units alone: offsets grow along a queue, sizes are those
-of records, nothing points past the end of the log. It touches no page of the log, so it runs for
-every unit that is read. `judge` looks at the record, which names its topic, queue id, queue offset
-and place; it runs for units that are served, once each (vetting.py).
+There are two steps. `plausible_count` compares the units with each other: offsets grow along a
+queue, sizes are valid record sizes, nothing points past the end of the log. It touches no page of
+the log, so it runs for every unit that is read. `judge_unit` reads the record, which names its
+topic, queue id, queue offset and place. It runs once for each unit that is served (vetting.py).
 """
 
 import struct
@@ -12,7 +12,7 @@ from cometmq.protocol.records.message import MAGIC, RECORD_SIZE_MIN
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.walk import record_at
 from cometmq.store.queue.consume_queue import NO_RECORD, UNIT, ConsumeQueue
-from cometmq.store.queue.results import Verdict
+from cometmq.store.queue.results import UnitVerdict
 
 Key = tuple[str, int]  # topic and queue id
 
@@ -20,27 +20,29 @@ Key = tuple[str, int]  # topic and queue id
 _HEAD = struct.Struct(">iiiiiqq")
 
 
-def judge(log: CommitLog, key: Key, queue_offset: int, physical_offset: int, size: int) -> Verdict:
+def judge_unit(
+    log: CommitLog, key: Key, queue_offset: int, physical_offset: int, size: int
+) -> UnitVerdict:
     """Compare a unit with the record it points to."""
     if size == NO_RECORD:
-        return Verdict.DAMAGED
+        return UnitVerdict.DAMAGED
     if size < RECORD_SIZE_MIN or physical_offset < 0:
-        return Verdict.STRAY
+        return UnitVerdict.STRAY
     if physical_offset < log.start:
-        return Verdict.GONE
+        return UnitVerdict.GONE
     file = log.file_at(physical_offset)
     if file is None or physical_offset + size > file.end:
-        return Verdict.STRAY
+        return UnitVerdict.STRAY
     at = physical_offset - file.base
     record = record_at(file, at)
     if record is not None:
         is_its = record[1:5] == (size, *key, queue_offset)
-        return Verdict.GOOD if is_its else Verdict.WRONG
+        return UnitVerdict.GOOD if is_its else UnitVerdict.WRONG
     _, magic, _, queue_id, _, offset, place = _HEAD.unpack_from(file.memory, at)
     is_head = magic == MAGIC and place == physical_offset
     if is_head and (queue_id, offset) == (key[1], queue_offset):
-        return Verdict.DAMAGED
-    return Verdict.WRONG
+        return UnitVerdict.DAMAGED
+    return UnitVerdict.WRONG
 
 
 def plausible_count(log: CommitLog, queue: ConsumeQueue, queue_offset: int, units: bytes) -> int:

@@ -1,10 +1,13 @@
-"""Damaged units of a queue are rebuilt from the log while the store serves.
+"""Rebuilds damaged units of a queue from the log while the store serves.
 
 A reader that meets a wrong unit requests its rebuild and returns REBUILDING until it is done. The
-rebuild looks for the nearest good units on both sides, walks the log between their records, and
-writes the units of that stretch again. The walk decides what is damaged: where the log has the
-record, the unit was wrong; where the log is damaged, the unit stays empty and the log is reported.
-The work is done in turns of about a millisecond.
+rebuild searches for the nearest good units on both sides, walks the log between their records, and
+rewrites the units of that stretch. The walk decides what is damaged: if the log has the record, the
+unit was wrong; if the log is damaged, the unit stays empty and the log is reported.
+
+Bounds: the work yields to the loop after about a millisecond. A stretch has at most `_UNITS_MAX`
+units, and at most half of them before the requested one. If no good unit is that near, the walk
+starts at the beginning of the log, and units outside of the stretch wait for their own request.
 """
 
 import asyncio
@@ -22,18 +25,18 @@ from cometmq.store.log.walk import BadBytes, record_at, walk
 from cometmq.store.queue.consume_queue import NO_RECORD, UNIT, UNIT_SIZE, ConsumeQueue
 from cometmq.store.queue.file_runs import Write
 from cometmq.store.queue.queue_table import QueueTable
-from cometmq.store.queue.results import Verdict
-from cometmq.store.queue.unit_check import judge
+from cometmq.store.queue.results import UnitVerdict
+from cometmq.store.queue.unit_check import judge_unit
 from cometmq.store.recovery.rebuild import TRANSACTION, UNQUEUED, Coder
 
 log = logging.getLogger(__name__)
 
-_UNITS_A_TURN = 256  # looked at
+_UNITS_A_TURN = 256  # compared with their records
 _RECORDS_A_TURN, _BYTES_A_TURN = 256, 1 << 20  # walked
-_FILLED_A_TURN = 2048 * UNIT_SIZE  # bytes of units
-_GOOD_AFTER = 64  # units in a row that are good end a stretch
+_COPIED_A_TURN = 2048 * UNIT_SIZE  # bytes of units read, filled or vouched for
+_GOOD_AFTER = 64  # consecutive good units end a stretch
 _UNITS_MAX = 1 << 20  # of one stretch: 20 MB
-_RETRY_MS = 5_000  # after a write that failed
+_RETRY_MS = 5_000  # after a failed write
 _NO_UNIT = bytes(UNIT_SIZE)
 
 Announce = Callable[[str, int, int, int], None]
@@ -41,28 +44,29 @@ WriteUnits = Callable[[Callable[[], list[Write] | None]], Coroutine[Any, Any, bo
 
 
 class Stretch(msgspec.Struct):
-    """Units from queue offset `first` to `end`, and where in the log their records are."""
+    """Units from queue offset `first` to `end`, and the part of the log that has their records."""
 
     first: int
     end: int
     log_start: int
     log_end: int
-    is_oldest: bool  # no unit before it has its record in the log
-    is_open: bool  # no good unit ends it
+    is_oldest: bool  # no unit before `first` has its record in the log
+    is_open: bool  # no good unit follows it
 
 
 class Rebuilt(msgspec.Struct):
-    """What the log says of a stretch."""
+    """The units of a stretch as the log has them."""
 
     stretch: Stretch
     units: bytearray
     old: bytes
-    wrong: int = 0
-    lost: int = 0
+    wrong: int = 0  # units that differ from the old ones
+    lost: int = 0  # units without a good record
+    leading_lost: int = 0  # of these, the ones before the first unit with a record
 
 
 class UnitRebuild:
-    """Rebuilds one stretch after the other. `count` is of those that had a wrong unit."""
+    """Rebuilds one stretch at a time. `count` is the number of stretches that had a wrong unit."""
 
     def __init__(
         self,
@@ -77,33 +81,35 @@ class UnitRebuild:
         self._vetting = vetting
         self._coder = coder
         self._announce = announce
-        self._wanted: dict[ConsumeQueue, set[int]] = {}
+        self._requested: dict[ConsumeQueue, set[int]] = {}
         self.count = 0
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self.idle = asyncio.Event()
         self.idle.set()
 
-    def ask_for(self, queue: ConsumeQueue, queue_offset: int) -> None:
-        """Have the unit rebuilt soon."""
-        self._wanted.setdefault(queue, set()).add(queue_offset)
+    def request(self, queue: ConsumeQueue, queue_offset: int) -> None:
+        """Rebuild the unit, and damaged ones around it, in the background."""
+        assert queue_offset >= 0, "queue offsets start at 0"
+        self._requested.setdefault(queue, set()).add(queue_offset)
         self.idle.clear()
-        self.asked.set()
+        self.requested.set()
 
     async def serve(self, write: WriteUnits, pause_ms: Callable[[int], Any]) -> None:
-        """Rebuild what is asked for, until cancelled."""
+        """Rebuild requested units until cancelled."""
         while True:
-            await self.asked.wait()
-            self.asked.clear()
-            while self._wanted:
-                queue, offsets = next(iter(self._wanted.items()))
+            await self.requested.wait()
+            self.requested.clear()
+            while self._requested:
+                queue, offsets = next(iter(self._requested.items()))
                 try:
                     await self._rebuild(queue, min(offsets), write)
                 except OSError as error:
-                    log.error("units of queue %d of %s stay damaged: %s", *_named(queue), error)
-                    self._wanted[queue] = self._wanted.pop(queue)  # others come first
+                    log.error("queue %d of %s still has damaged units: %s", *_named(queue), error)
+                    del self._requested[queue]
+                    self._requested[queue] = offsets  # the other queues come first
                     await pause_ms(_RETRY_MS)
                     continue
-                self._wanted.pop(queue, None)
+                self._requested.pop(queue, None)
             self.idle.set()
 
     async def _rebuild(self, queue: ConsumeQueue, queue_offset: int, write: WriteUnits) -> None:
@@ -119,11 +125,14 @@ class UnitRebuild:
         if rebuilt is not None and await write(
             lambda: self._writes(queue, rebuilt) if self._queues.is_current(queue) else None
         ):
-            self._finish(queue, rebuilt)
+            queue.rewritten()
+            for _ in self._vouch(queue, rebuilt):
+                await asyncio.sleep(0)
+            self._report(queue, rebuilt)
         self._announce(topic, queue_id, queue.end, 0)
 
     def check_now(self, queue: ConsumeQueue, start: int, disk: Disk) -> None:
-        """Before anybody is served: check units from `start` on, and rebuild wrong ones."""
+        """Check the units from `start` on and rebuild wrong ones; only before the store serves."""
         start = max(start, queue.first)
         while start < queue.trusted_from:
             end = min(start + _UNITS_A_TURN, queue.trusted_from)
@@ -132,7 +141,7 @@ class UnitRebuild:
             start = end if wrong is None else self._rebuild_now(queue, wrong, disk)
 
     def _rebuild_now(self, queue: ConsumeQueue, queue_offset: int, disk: Disk) -> int:
-        """Returns the queue offset after the stretch that was rebuilt, or could not be."""
+        """Rebuild without yielding; returns the queue offset after the stretch, rebuilt or not."""
         steps = self._steps(queue, queue_offset)
         while True:
             try:
@@ -144,35 +153,44 @@ class UnitRebuild:
             try:
                 disk.write_all(self._writes(queue, rebuilt))
             except OSError as error:
-                log.error("units of queue %d of %s stay damaged: %s", *_named(queue), error)
+                log.error("queue %d of %s still has damaged units: %s", *_named(queue), error)
             else:
-                self._finish(queue, rebuilt)
+                queue.rewritten()
+                for _ in self._vouch(queue, rebuilt):
+                    continue
+                self._report(queue, rebuilt)
         return max(queue_offset + 1, rebuilt.stretch.end if rebuilt is not None else 0)
 
     def _steps(
         self, queue: ConsumeQueue, queue_offset: int
     ) -> Generator[None, None, Rebuilt | None]:
-        """Yields after each turn's work."""
+        """Do the work up to the writes; yields after each turn."""
         if not queue.first <= queue_offset < queue.in_files_to:
             return None
         stretch = yield from self._stretch(queue, queue_offset)
-        old = b"".join(_units_of(queue, stretch.first, stretch.end))
-        rebuilt = Rebuilt(stretch, bytearray((stretch.end - stretch.first) * UNIT_SIZE), old)
+        count = stretch.end - stretch.first
+        assert 0 < count <= _UNITS_MAX, "a stretch has at least the requested unit, and a bound"
+        old = bytearray()
+        for start in range(stretch.first, stretch.end, _COPIED_A_TURN // UNIT_SIZE):
+            end = min(start + _COPIED_A_TURN // UNIT_SIZE, stretch.end)
+            old += b"".join(_units_of(queue, start, end))
+            yield
+        rebuilt = Rebuilt(stretch, bytearray(count * UNIT_SIZE), bytes(old))
         yield from self._collect(queue, rebuilt)
         yield from self._fill(rebuilt)
         return rebuilt
 
-    # Which units, and where their records are
+    # Find the stretch
 
-    def _stretch(self, queue: ConsumeQueue, asked: int) -> Generator[None, None, Stretch]:
-        found = Stretch(asked, asked + 1, self._log.start, self._log.end, True, True)
+    def _stretch(self, queue: ConsumeQueue, requested: int) -> Generator[None, None, Stretch]:
+        found = Stretch(requested, requested + 1, self._log.start, self._log.end, True, True)
         yield from self._find_first(queue, found)
         end_max = min(queue.in_files_to, found.first + _UNITS_MAX)
         good = 0  # units in a row
-        for start in range(asked + 1, end_max, _UNITS_A_TURN):
+        for start in range(requested + 1, end_max, _UNITS_A_TURN):
             end = min(start + _UNITS_A_TURN, end_max)
             for number, verdict, offset, _ in self._judged(queue, start, end):
-                if verdict is not Verdict.GOOD:
+                if verdict is not UnitVerdict.GOOD:
                     good, found.end = 0, number + 1
                     continue
                 good += 1
@@ -189,27 +207,29 @@ class UnitRebuild:
         return found
 
     def _find_first(self, queue: ConsumeQueue, found: Stretch) -> Generator[None, None, None]:
-        """Back to the nearest good unit, or to one whose record left the log."""
-        while found.first > queue.first:
-            start = max(queue.first, found.first - _UNITS_A_TURN)
+        """Search backwards for the nearest good unit, or one whose record left the log."""
+        first_min = max(queue.first, found.first - _UNITS_MAX // 2)
+        while found.first > first_min:
+            start = max(first_min, found.first - _UNITS_A_TURN)
             block = list(self._judged(queue, start, found.first))
             for number, verdict, offset, size in reversed(block):
-                if verdict is Verdict.GOOD:
+                if verdict is UnitVerdict.GOOD:
                     found.log_start, found.is_oldest = offset + size, False
-                if verdict in (Verdict.GOOD, Verdict.GONE):
+                if verdict in (UnitVerdict.GOOD, UnitVerdict.GONE):
                     return
                 found.first = number
             yield
+        found.is_oldest = first_min == queue.first
 
     def _judged(
         self, queue: ConsumeQueue, start: int, end: int
-    ) -> Iterator[tuple[int, Verdict, int, int]]:
+    ) -> Iterator[tuple[int, UnitVerdict, int, int]]:
         """Queue offset, verdict, physical offset and size of each unit."""
         key, units = queue.key, b"".join(_units_of(queue, start, end))
         for number, (offset, size, _) in enumerate(UNIT.iter_unpack(units), start):
-            yield number, judge(self._log, key, number, offset, size), offset, size
+            yield number, judge_unit(self._log, key, number, offset, size), offset, size
 
-    # What the log says
+    # Read the log
 
     def _collect(self, queue: ConsumeQueue, rebuilt: Rebuilt) -> Generator[None, None, None]:
         stretch, units = rebuilt.stretch, rebuilt.units
@@ -246,31 +266,34 @@ class UnitRebuild:
             yield
 
     def _fill(self, rebuilt: Rebuilt) -> Generator[None, None, None]:
-        """Give a unit to the places for which the log has no record; count what was wrong."""
+        """Write an empty unit where the log has no record, and count the wrong units."""
         stretch, units, old = rebuilt.stretch, rebuilt.units, rebuilt.old
         following = stretch.log_end
         for at in range(len(units) - UNIT_SIZE, -1, -UNIT_SIZE):
-            if at % _FILLED_A_TURN == 0:
+            if at % _COPIED_A_TURN == 0:
                 yield
             was = old[at : at + UNIT_SIZE]
             if units[at : at + UNIT_SIZE] != _NO_UNIT:
                 rebuilt.wrong += units[at : at + UNIT_SIZE] != was
                 following = UNIT.unpack_from(units, at)[0]
+                rebuilt.leading_lost = 0
                 continue
             if self._has_misnamed_record(was, stretch.log_start, following):
                 units[at : at + UNIT_SIZE] = was
                 following = UNIT.unpack(was)[0]
+                rebuilt.leading_lost = 0
                 continue
             place, size, _ = UNIT.unpack(was)
             was_right = size == NO_RECORD or stretch.log_start <= place < following
             rebuilt.wrong += not was_right
             rebuilt.lost += 1
+            rebuilt.leading_lost += 1
             UNIT.pack_into(units, at, following, NO_RECORD, 0)
 
     def _has_misnamed_record(self, unit: bytes, start: int, end: int) -> bool:
-        """A good record where this unit's record must be, whose header names another queue offset.
+        """A good record is in the right place, but its header names another queue offset.
 
-        No crc covers what a record says of its place.
+        The crc covers only the body of a record.
         """
         physical_offset, size, _ = UNIT.unpack(unit)
         file = self._log.file_at(physical_offset)
@@ -282,29 +305,34 @@ class UnitRebuild:
         self._vetting.report(physical_offset, size)
         return True
 
-    # What becomes of it
+    # Write the units
 
     def _writes(self, queue: ConsumeQueue, rebuilt: Rebuilt) -> list[Write]:
-        """Without units whose records left the log, and whose files may be gone."""
+        """The writes, without leading units whose records left the log: their files may be gone."""
         stretch, units = rebuilt.stretch, rebuilt.units
-        if stretch.is_oldest:
-            gone = 0
-            while gone < len(units) and UNIT.unpack_from(units, gone)[1] == NO_RECORD:
-                gone += UNIT_SIZE
-            if gone and self._log.start:
-                queue.first = max(queue.first, stretch.first + gone // UNIT_SIZE)
-                rebuilt.lost -= gone // UNIT_SIZE
+        gone = rebuilt.leading_lost
+        if stretch.is_oldest and gone and self._log.start:
+            queue.first = max(queue.first, stretch.first + gone)
+            rebuilt.lost -= gone
         skipped = max(queue.first - stretch.first, 0)
         del units[: skipped * UNIT_SIZE]
         stretch.first += skipped
+        assert len(units) == max(stretch.end - stretch.first, 0) * UNIT_SIZE, "one unit per message"
         return queue.rewrite(stretch.first, bytes(units)) if units else []
 
-    def _finish(self, queue: ConsumeQueue, rebuilt: Rebuilt) -> None:
-        queue.rewritten()
+    def _vouch(self, queue: ConsumeQueue, rebuilt: Rebuilt) -> Generator[None, None, None]:
+        """Mark the rebuilt units as verified, so that no reader compares them again."""
+        first, units = rebuilt.stretch.first, memoryview(rebuilt.units)
+        for at in range(0, len(units), _COPIED_A_TURN):
+            part = units[at : at + _COPIED_A_TURN]
+            start = first + at // UNIT_SIZE
+            for number, (_, size, _) in enumerate(UNIT.iter_unpack(part), start):
+                if size != NO_RECORD:
+                    self._vetting.vouch_for(queue, number)
+            yield
+
+    def _report(self, queue: ConsumeQueue, rebuilt: Rebuilt) -> None:
         stretch = rebuilt.stretch
-        for number, (_, size, _) in enumerate(UNIT.iter_unpack(rebuilt.units), stretch.first):
-            if size != NO_RECORD:
-                self._vetting.vouch_for(queue, number)
         if rebuilt.wrong:
             self.count += 1
             log.error(
@@ -331,7 +359,7 @@ def _named(queue: ConsumeQueue) -> tuple[int, str]:
 
 
 def _units_of(queue: ConsumeQueue, start: int, end: int) -> Iterator[bytes]:
-    """What the files hold; zeros where they hold nothing."""
+    """The units in the files; zeros where a file has none."""
     while start < end:
         units = queue.units(start, end - start) or _NO_UNIT
         yield units
