@@ -26,7 +26,7 @@ TOPIC = "Load"
 BODY = b"x" * 128
 BATCH = 32
 REPEATS = 3
-CONFIG = ProducerConfig(group="load", send_timeout_ms=10_000)
+CONFIG = ProducerConfig(group="load", send_timeout=10)
 FAKE = Path(__file__).with_name("fake_broker.py")
 
 

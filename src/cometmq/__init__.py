@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from cometmq.client.send.transaction import TransactionState as TransactionState
     from cometmq.client.session.session import Session as Session
     from cometmq.client.trace import Tracer as Tracer
+    from cometmq.errors import Error as Error
+    from cometmq.errors import Stored as Stored
     from cometmq.protocol.bodies.heartbeat import ConsumeFrom as ConsumeFrom
     from cometmq.protocol.bodies.heartbeat import MessageModel as MessageModel
     from cometmq.protocol.bodies.queues import MessageQueue as MessageQueue
@@ -63,6 +65,7 @@ _HOME_OF = {
     "ConsumeFrom": "protocol.bodies.heartbeat",
     "ConsumerConfig": "client.config",
     "Dedup": "client.dedup.dedup",
+    "Error": "errors",
     "LitePullConsumer": "client.consumer.lite.lite_pull",
     "LitePullConsumerConfig": "client.config",
     "MachineRoomNearby": "client.consumer.shared.allocate",
@@ -85,6 +88,7 @@ _HOME_OF = {
     "SendStatus": "client.message",
     "Session": "client.session.session",
     "SqliteStore": "client.dedup.stores",
+    "Stored": "errors",
     "Suspend": "client.consumer.shared.outcomes",
     "Tracer": "client.trace",
     "TransactionProducer": "client.send.transaction",

@@ -1,62 +1,119 @@
-"""Every exception of ours, by who is at fault: the peer, the world, or whoever started us.
+"""All exceptions of the package.
 
-Raised deep and translated once: `remoting/dispatch.py` turns them into response codes on the
-server side, and the command line into one line of text.
+    Error                       every exception below; also `cometmq.Error`
+      PeerError                 the other side sent something wrong, or refused the request
+      WorldError                disk, network or time failed
+      UserError                 the caller or the operator asked for something impossible
+
+Errors are raised deep and translated once: `remoting/dispatch.py` turns them into response codes
+on the server side, and the command line prints one line of text.
 """
 
 from collections.abc import Sequence
+from enum import Enum
 
 
-class PeerError(Exception):
-    """The other side sent something wrong, or declined."""
+class Stored(Enum):
+    """Whether a broker stored the message of a failed send."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"  # the request left this process, and no answer arrived
 
 
-class WorldError(Exception):
-    """Disk, network or time did not do what we asked."""
+class Error(Exception):
+    """Base of all exceptions of cometmq.
+
+    Attributes:
+        retryable: True if the same call may succeed later although the caller changes nothing.
+        stored: Whether the message is stored, for an error that a send raised. A send that stored
+            its message returns a result instead, so the value is rarely `Stored.YES`.
+    """
+
+    retryable: bool = False
+    stored: Stored = Stored.NO
 
 
-class UserError(Exception):
-    """The person who started us asked for something that cannot be."""
+class PeerError(Error):
+    """The other side sent something wrong, or refused the request."""
+
+
+class WorldError(Error):
+    """Disk, network or time failed."""
+
+
+class UserError(Error):
+    """The caller or the operator asked for something impossible."""
 
 
 class Malformed(PeerError):
-    """Bytes that are no frame, header, record or body of the protocol."""
+    """The bytes are not a valid frame, header, record or body of the protocol."""
 
 
 class BadHeader(PeerError):
-    """A readable command whose extension fields do not fit its request code."""
+    """The extension fields of a command do not fit its request code."""
 
 
 class BadName(PeerError):
-    """A topic or group name that breaks the naming rules."""
+    """A topic or group name breaks the naming rules."""
 
 
 class BadExpression(PeerError):
-    """A filter that is no expression of its language: says what is wrong, and where."""
+    """A filter expression is invalid; the text says what is wrong, and where."""
 
 
 class TooLarge(PeerError):
-    """Something exceeds the limit it was told."""
+    """A value exceeds its size limit."""
 
 
 class Refused(PeerError):
-    """Understood and declined: carries the response code, and the reason as its text."""
+    """The server understood the request and refused it.
+
+    Attributes:
+        code: The response code (`ResponseCode`). The server's reason is the error's text.
+    """
+
+    # SYSTEM_ERROR, SYSTEM_BUSY, FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE, FLUSH_SLAVE_TIMEOUT,
+    # SERVICE_NOT_AVAILABLE: conditions that pass without a change by the caller. This module is
+    # below `protocol`; a test compares the numbers with `ResponseCode`.
+    _PASSING = frozenset({1, 2, 10, 11, 12, 14})
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
         self.code = code
+        self.retryable = code in self._PASSING
 
 
 class TooManyRequests(PeerError):
-    """More requests in flight than the limit allows, and none finished in time."""
+    """The limit of requests in flight was reached, and no request finished in time."""
+
+    retryable = True
 
 
-class Unreachable(WorldError):
-    """No connection to an address, or it broke before the answer came."""
+class Unreachable(WorldError, ConnectionError):
+    """A connection could not be opened, or it broke before the answer arrived.
+
+    `stored` is `Stored.NO` if the request was not written to the connection.
+    """
+
+    retryable = True
+
+    def __init__(self, text: str, *, stored: Stored = Stored.UNKNOWN) -> None:
+        super().__init__(text)
+        self.stored = stored
 
 
-class TimedOut(WorldError):
-    """No answer within the time given."""
+class TimedOut(WorldError, TimeoutError):
+    """No answer arrived within the timeout.
+
+    `stored` is `Stored.NO` if the request was not written to the connection.
+    """
+
+    retryable = True
+
+    def __init__(self, text: str, *, stored: Stored = Stored.UNKNOWN) -> None:
+        super().__init__(text)
+        self.stored = stored
 
 
 class BadState(WorldError):
@@ -64,35 +121,44 @@ class BadState(WorldError):
 
 
 class InUse(BadState):
-    """Files that another process holds."""
+    """Another process holds the files."""
 
 
 class NotInstalled(WorldError):
-    """An optional package that is needed now is not there."""
+    """An optional package is needed and not installed."""
 
 
 class StoreFailed(WorldError):
-    """The disk failed the store: it takes no more messages until it is opened again."""
+    """The disk failed. The store accepts no messages until it is reopened."""
 
 
 class DiskFull(WorldError):
-    """No room for another file; the store takes messages again once there is."""
+    """The disk has no room for another file. The store accepts messages again once it has."""
+
+    retryable = True
 
 
 class BeingDeleted(WorldError):
-    """A topic that takes messages again, as a new one, once all of the old one is gone."""
+    """The topic is being deleted. It accepts messages again, as a new topic, when that is done."""
+
+    retryable = True
 
 
 class TooFewDescriptors(UserError):
-    """The process may open too few files to serve: says which limit to raise."""
+    """The process may open too few files to serve; the text says which limit to raise."""
 
 
 class BadSetting(UserError):
-    """A setting that is unknown, of the wrong type or out of range."""
+    """A setting or an argument is unknown, of the wrong type or out of range."""
 
 
 class BadPlace(UserError):
-    """What was chosen is taken, or of no use to us: `setting` chooses another."""
+    """A chosen address or folder cannot be used.
+
+    Attributes:
+        what: The problem.
+        setting: The setting that chooses another address or folder.
+    """
 
     def __init__(self, what: str, setting: str) -> None:
         super().__init__(f"{what}; choose another with {setting}")
@@ -101,29 +167,37 @@ class BadPlace(UserError):
 
 
 class CannotListen(BadPlace):
-    """The address to listen on is taken, or not ours."""
+    """The address to listen on is in use, or does not belong to this machine."""
 
 
 class CannotKeep(BadPlace):
-    """The folder for our files is another process's, or cannot be written to."""
+    """The folder for our files belongs to another process, or is not writable."""
 
 
-# Of a client alone
+# Raised by clients only
 
 
 class BadMessage(UserError):
-    """A message that cannot be sent as it is: says what to change."""
+    """A message cannot be sent as it is; the text says what to change."""
 
 
 class NoRoute(WorldError):
     """No broker is known that serves the topic."""
 
+    retryable = True
+
 
 class PartlySent(WorldError):
-    """The first parts of a batch are stored, with these results; why the rest is not is its cause.
+    """A batch was sent in several parts, and a part failed after others had been stored.
 
-    Its `unsent` are the messages of the parts that came later, the failed one's first.
+    `__cause__` is the failure. `stored` and `retryable` describe the messages in `unsent`.
+
+    Attributes:
+        results: The send results of the parts that are stored.
+        unsent: The messages of the failed part and of the parts after it.
     """
+
+    stored = Stored.UNKNOWN
 
     def __init__(self, text: str, results: Sequence[object], unsent: Sequence[object]) -> None:
         super().__init__(text)
@@ -132,8 +206,10 @@ class PartlySent(WorldError):
 
 
 class InProgress(WorldError):
-    """Another consumer works on the same business key: try again later."""
+    """Another consumer is processing the same business key."""
+
+    retryable = True
 
 
 class Closed(UserError):
-    """A client that is closed, or was made in the process that this one was forked from."""
+    """The client is closed, or was created before a fork, in the parent process."""

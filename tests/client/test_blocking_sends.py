@@ -48,7 +48,7 @@ def test_an_interrupted_send_is_over(monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(LoopCall, "wait", wait)
             with pytest.raises(KeyboardInterrupt):
-                producer.send(ORDER, timeout=60_000)
+                producer.send(ORDER, timeout=60)
         assert producer._loop.wait(under_way(producer)) == 0
         assert not any(map(len, (each._calls for each in producer._core._session.pool._alive)))
         assert len(cluster.sends) == before + 1, "and is not tried again"

@@ -119,7 +119,7 @@ def test_the_key_of_a_message_stays_when_it_is_tried_again():
             before = len(cluster.sends)
             for broker in cluster.brokers:
                 broker.answers = [CUT]
-            result = await producer.send(ORDER, timeout=5000)
+            result = await producer.send(ORDER, timeout=5)
             tried = [ask for each in cluster.brokers for ask, _ in each.sends]
             again = [ask for ask in tried if result.message_id in ask.properties]
             assert len(cluster.sends) > before + 1
@@ -135,8 +135,8 @@ def test_each_has_its_own_timeout():
             await warm(producer, cluster)
             cluster["a"].answers = [SILENT] * 2
             outcomes = []
-            producer.send_soon(ORDER, outcomes.append, timeout=500)
-            task = asyncio.create_task(producer.send(ORDER, timeout=60_000))
+            producer.send_soon(ORDER, outcomes.append, timeout=0.5)
+            task = asyncio.create_task(producer.send(ORDER, timeout=60))
             await until(lambda: outcomes)
             assert isinstance(outcomes[0], TimedOut)
             assert "may have stored" in str(outcomes[0])

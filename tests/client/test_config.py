@@ -1,18 +1,24 @@
 """Settings: Java's defaults, bounds, and who a client is."""
 
+import pickle
+from copy import copy, deepcopy
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
+from cometmq.admin.session import AdminConfig
 from cometmq.client.config import (
     ClientConfig,
     LitePullConsumerConfig,
     ProducerConfig,
+    PullConsumerConfig,
     PushConsumerConfig,
     parse_timestamp,
 )
 from cometmq.client.consumer.push.flow_limits import FlowLimits
 from cometmq.client.consumer.shared.allocate import AveragelyByCircle
+from cometmq.client.durations import duration_ms
 from cometmq.client.fields import parse_addresses
 from cometmq.errors import BadSetting
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom
@@ -25,10 +31,10 @@ ELSEWHERE = {
     "customizedTraceTopic", "enableMsgTrace", "producerGroup", "consumerGroup",
 }  # fmt: skip
 OURS = {
-    "mqClientApiTimeout": "api_timeout_ms",
-    "pullTimeDelayMillsWhenException": "pull_delay_when_exception_ms",
+    "mqClientApiTimeout": "api_timeout",
+    "pullTimeDelayMillsWhenException": "pull_delay_when_exception",
     "useTLS": "use_tls",
-    "sendMsgTimeout": "send_timeout_ms",
+    "sendMsgTimeout": "send_timeout",
     "compressMsgBodyOverHowmuch": "compress_over",
     "retryTimesWhenSendFailed": "retries",
     "retryTimesWhenSendAsyncFailed": "async_retries",
@@ -38,15 +44,15 @@ OURS = {
     "consumeFromWhere": "consume_from",
     "pullThresholdSizeForQueue": "pull_threshold_size_for_queue_mib",
     "pullThresholdSizeForTopic": "pull_threshold_size_for_topic_mib",
-    "suspendCurrentQueueTimeMillis": "suspend_current_queue_ms",
-    "consumeTimeout": "consume_timeout_ms",
-    "awaitTerminationMillisWhenShutdown": "await_termination_when_shutdown_ms",
-    "brokerSuspendMaxTimeMillis": "broker_suspend_max_ms",
-    "consumerTimeoutMillisWhenSuspend": "consumer_timeout_when_suspend_ms",
-    "consumerPullTimeoutMillis": "consumer_pull_timeout_ms",
-    "autoCommitIntervalMillis": "auto_commit_interval_ms",
-    "pollTimeoutMillis": "poll_timeout_ms",
-    "topicMetadataCheckIntervalMillis": "topic_metadata_check_interval_ms",
+    "suspendCurrentQueueTimeMillis": "suspend_current_queue_time",
+    "consumeTimeout": "consume_timeout",
+    "awaitTerminationMillisWhenShutdown": "await_termination_when_shutdown",
+    "brokerSuspendMaxTimeMillis": "broker_suspend_max_time",
+    "consumerTimeoutMillisWhenSuspend": "consumer_timeout_when_suspend",
+    "consumerPullTimeoutMillis": "consumer_pull_timeout",
+    "autoCommitIntervalMillis": "auto_commit_interval",
+    "pollTimeoutMillis": "poll_timeout",
+    "topicMetadataCheckIntervalMillis": "topic_metadata_check_interval",
 }
 KINDS = {
     "ClientConfig": None,
@@ -63,7 +69,9 @@ def snake(name):
 
 def as_java(name, value):
     if name == "consumeTimeout":
-        return value // 60_000
+        return value // 60
+    if isinstance(value, float):
+        return duration_ms(value)
     if isinstance(value, frozenset):
         return sorted(value)
     if value == "":
@@ -82,12 +90,7 @@ def test_defaults_are_javas(entry, monkeypatch):
         if name in ELSEWHERE:
             continue
         mine = OURS.get(name, snake(name))
-        found = [
-            getattr(each, spelling)
-            for each in settings
-            for spelling in (mine, mine + "_ms")
-            if hasattr(each, spelling)
-        ]
+        found = [getattr(each, mine) for each in settings if hasattr(each, mine)]
         assert found, f"no setting for {name}"
         assert as_java(name, found[0]) == value, name
 
@@ -109,18 +112,58 @@ def test_an_instance_of_its_own_unless_one_was_chosen():
     assert chosen.with_own_instance(77, 123) is chosen
 
 
-def test_times_are_taken_as_timedelta_or_milliseconds():
-    config = ClientConfig(heartbeat_broker_interval_ms=timedelta(seconds=2))
-    assert config.heartbeat_broker_interval_ms == 2_000
-    assert ProducerConfig(group="g", send_timeout_ms=500).send_timeout_ms == 500
+def test_durations_are_seconds_or_timedelta():
+    config = ClientConfig(heartbeat_broker_interval=timedelta(seconds=2))
+    assert config.heartbeat_broker_interval == 2
+    assert ProducerConfig(group="g", send_timeout=0.5).send_timeout == 0.5
+    assert ProducerConfig(group="g", send_timeout=0.0014).send_timeout == 0.001, "whole ms"
+    assert ProducerConfig(group="g").send_timeout == 3
+
+
+FORMER_NAMES = [
+    (ClientConfig, "api_timeout_ms", "api_timeout"),
+    (ProducerConfig, "send_timeout_ms", "send_timeout"),
+    (PushConsumerConfig, "suspend_current_queue_ms", "suspend_current_queue_time"),
+    (PullConsumerConfig, "broker_suspend_max_ms", "broker_suspend_max_time"),
+    (LitePullConsumerConfig, "broker_suspend_max_ms", "broker_suspend_max_time"),
+    (AdminConfig, "timeout_ms", "timeout"),
+]
+
+
+@pytest.mark.parametrize(("kind", "old", "new"), FORMER_NAMES)
+def test_former_names_are_rejected_with_the_new_name(kind, old, new):
+    own = {} if kind in (ClientConfig, AdminConfig) else {"group": "g"}
+    says = f"^{old} is now called {new}: a number of seconds or a timedelta$"
+    with pytest.raises(BadSetting, match=says):
+        kind(**own, **{old: 3_000})
+    with pytest.raises(AttributeError, match=says):
+        getattr(kind(**own), old)
+    with pytest.raises(BadSetting, match=says):
+        replace(kind(**own), **{old: 3_000})
+
+
+def test_unknown_names_are_rejected_with_the_closest_name():
+    with pytest.raises(
+        BadSetting, match=r"^ProducerConfig has no setting retrys \(did you mean retries"
+    ):
+        ProducerConfig(group="g", retrys=3)
+    with pytest.raises(BadSetting, match=r"^ClientConfig has no setting zzz$"):
+        ClientConfig(zzz=3)
+
+
+def test_settings_can_be_copied_and_pickled():
+    config = ProducerConfig(group="g", send_timeout=1.5)
+    assert copy(config) == deepcopy(config) == pickle.loads(pickle.dumps(config)) == config
 
 
 @pytest.mark.parametrize(
     ("kind", "fields", "hint"),
     [
-        (ProducerConfig, {"send_timeout_ms": 0}, "send_timeout_ms is 0: it must be .* from 1 to"),
-        (ProducerConfig, {"send_timeout_ms": timedelta(seconds=-1)}, "is -1000"),
-        (ProducerConfig, {"send_timeout_ms": 1.5}, "whole number"),
+        (ProducerConfig, {"send_timeout": 0}, "send_timeout is 0: it must be .* from 0.001 s to"),
+        (ProducerConfig, {"send_timeout": timedelta(seconds=-1)}, "send_timeout is .*seconds or"),
+        (ProducerConfig, {"send_timeout": "3"}, "send_timeout is '3': it must be .*seconds or"),
+        (ProducerConfig, {"send_timeout": True}, "send_timeout is True: it must be"),
+        (ProducerConfig, {"send_timeout": 1e9}, "from 0.001 s to 2147483.647 s"),
         (ProducerConfig, {"retries": True}, "whole number"),
         (ProducerConfig, {"retries": "2"}, "whole number"),
         (ProducerConfig, {"group": ""}, "the group name is empty"),
@@ -129,8 +172,8 @@ def test_times_are_taken_as_timedelta_or_milliseconds():
         (PushConsumerConfig, {"group": "DEFAULT_CONSUMER"}, "choose a name of your own"),
         (PushConsumerConfig, {"consume_message_batch_max_size": 1025}, "from 1 to 1024"),
         (PushConsumerConfig, {"pull_threshold_for_topic": -2}, "from -1"),
-        (LitePullConsumerConfig, {"auto_commit_interval_ms": 999}, "from 1000"),
-        (LitePullConsumerConfig, {"broker_suspend_max_ms": 30_001}, "at least broker_suspend"),
+        (LitePullConsumerConfig, {"auto_commit_interval": 0.999}, "from 1 s"),
+        (LitePullConsumerConfig, {"broker_suspend_max_time": 30.001}, "at least broker_suspend"),
     ],
 )
 def test_out_of_bounds_is_refused_by_name(kind, fields, hint):

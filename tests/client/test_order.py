@@ -62,10 +62,7 @@ def test_the_order_of_arrival_is_that_of_the_calls(
     limits = replace(CLIENT_LIMITS, async_max=in_flight_max, write_high_water=high_water)
 
     async def test():
-        async with (
-            fake_cluster() as cluster,
-            producing(cluster, send_timeout_ms=20_000) as producer,
-        ):
+        async with fake_cluster() as cluster, producing(cluster, send_timeout=20) as producer:
             if is_warm:
                 await warm(producer)
             if is_slow:
@@ -189,10 +186,10 @@ def test_each_in_line_has_its_own_timeout():
             before = len(cluster.sends)
             one_at_a_time(producer, cluster)
             soon, late = [], []
-            producer.send_soon(ORDER, late.append, timeout=60_000)
-            producer.send_soon(ORDER, late.append, timeout=60_000)
+            producer.send_soon(ORDER, late.append, timeout=60)
+            producer.send_soon(ORDER, late.append, timeout=60)
             await until(lambda: len(cluster.sends) == before + 1)
-            producer.send_soon(ORDER, soon.append, timeout=20)
+            producer.send_soon(ORDER, soon.append, timeout=0.02)
             await until(lambda: soon)
             assert isinstance(soon[0], TooManyRequests)
             assert not late
@@ -216,8 +213,8 @@ def test_closing_tells_those_in_line_that_nobody_has_them():
             outcomes = []
             for number in range(2):
                 tell = lambda outcome, number=number: outcomes.append((number, outcome))  # noqa: E731
-                producer.send_soon(ORDER, tell, timeout=60_000)
-            awaited = asyncio.create_task(producer.send(ORDER, timeout=60_000))
+                producer.send_soon(ORDER, tell, timeout=60)
+            awaited = asyncio.create_task(producer.send(ORDER, timeout=60))
             await until(lambda: len(cluster.sends) == before + 1)
             await producer.close()
             with pytest.raises(Closed):
@@ -240,8 +237,8 @@ def test_a_line_goes_on_with_the_next_connection():
             cluster["a"].answers = [CUT]
             outcomes = []
             for _ in range(5):
-                producer.send_soon(ORDER, outcomes.append, timeout=20_000)
-            awaited = asyncio.create_task(producer.send(ORDER, timeout=20_000))
+                producer.send_soon(ORDER, outcomes.append, timeout=20)
+            awaited = asyncio.create_task(producer.send(ORDER, timeout=20))
             await asyncio.sleep(0)
             cluster["a"].held.set()
             assert type(await awaited) is SendResult

@@ -47,10 +47,10 @@ def test_what_is_told_is_true(loop_factory, steps, answers, in_flight_max, held_
     async def test():
         async with fake_cluster() as cluster:
             cluster.queues = {"TBW102": 2}
-            config = ProducerConfig(group="senders", send_timeout_ms=300)
+            config = ProducerConfig(group="senders", send_timeout=0.3)
             async with Producer(config, cluster.name_servers) as producer:
                 for _ in range(2):
-                    await producer.send(Message("fresh", b"warm"), timeout=10_000)
+                    await producer.send(Message("fresh", b"warm"), timeout=10)
                 broker = cluster["a"]
                 broker.answered.clear()
                 broker.answers = answers[:]
@@ -87,10 +87,10 @@ def begin(producer, number, step, told):
         is_over.set_result(None)
 
     if way == "send":
-        task = asyncio.create_task(producer.send(message, timeout=timeout_ms))
+        task = asyncio.create_task(producer.send(message, timeout=timeout_ms / 1000))
         task.add_done_callback(lambda task: tell(task.exception() or task.result()))
     else:
-        producer.send_soon(message, tell, timeout=timeout_ms)
+        producer.send_soon(message, tell, timeout=timeout_ms / 1000)
     return is_over
 
 

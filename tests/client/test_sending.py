@@ -63,7 +63,7 @@ def test_nor_does_it_when_nobody_awaits():
 def test_too_many_requests_do_not_hide_it_either():
     async def test():
         async with fake_cluster("a", "b") as cluster:
-            settings = {"retry_another_broker_when_not_stored": True, "send_timeout_ms": 1000}
+            settings = {"retry_another_broker_when_not_stored": True, "send_timeout": 1}
             async with producing(cluster, **settings) as producer:
                 unsafe = [ResponseCode.FLUSH_DISK_TIMEOUT] * 9
                 cluster["a"].answers, cluster["b"].answers = list(unsafe), list(unsafe)
@@ -102,11 +102,11 @@ def test_a_batch_that_a_check_stops_half_way_says_what_is_stored():
 def test_a_send_that_closing_cuts_short_may_be_stored():
     async def test():
         async with fake_cluster() as cluster:
-            producer = producing(cluster, send_timeout_ms=20)
+            producer = producing(cluster, send_timeout=0.02)
             await producer.start()
             cluster["a"].answers = [SILENT]
             outcomes = []
-            producer.send_soon(ORDER, outcomes.append, timeout=60_000)  # a task: no route yet
+            producer.send_soon(ORDER, outcomes.append, timeout=60)  # a task: no route yet
             await until(lambda: cluster.sends)
             await producer.close()
             (outcome,) = outcomes
@@ -259,7 +259,7 @@ def test_nor_is_a_late_answer_told_as_a_late_route(way, monkeypatch):
                 guessed = Message("fresh", b"x")
                 await producer.send(guessed)
                 cluster["a"].held = asyncio.Event()
-                sent = asyncio.ensure_future(sent_by(producer, way, guessed, timeout=1_500))
+                sent = asyncio.ensure_future(sent_by(producer, way, guessed, timeout=1.5))
                 await until(lambda: len(cluster.sends) == 2)
                 await clock.advance(3_000)  # deadlines are looked at in groups
                 outcome = await sent

@@ -85,7 +85,7 @@ def test_closing_waits_for_local_transactions():
 def test_one_that_takes_longer_is_not_told_and_says_so():
     async def test():
         async with fake_cluster() as cluster:
-            producer = producing(cluster, send_timeout_ms=60_000)
+            producer = producing(cluster, send_timeout=60)
             await producer.start()
             begun, goes_on = threading.Event(), threading.Event()
 

@@ -34,8 +34,8 @@ def client_of(cluster, **settings):
     return ClientConfig(
         **{
             "name_servers": cluster.namesrv.address,
-            "pull_delay_when_exception_ms": 200,
-            "persist_consumer_offset_interval_ms": 500,
+            "pull_delay_when_exception": 0.2,
+            "persist_consumer_offset_interval": 0.5,
             **settings,
         }
     )

@@ -19,7 +19,7 @@ async def polled(consumer, count):
     found = []
     async with asyncio.timeout(60):
         while len(found) < count:
-            found += await consumer.poll(500)
+            found += await consumer.poll(0.5)
     return found
 
 

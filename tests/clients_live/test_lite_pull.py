@@ -16,7 +16,7 @@ from cometmq.protocol.headers.consumer import ResetOffsetHeader
 from peers.driver import start_java
 from peers.raw import RawClient
 
-PATIENT_MS = 60_000  # for a poll that returns as soon as there is something
+PATIENT_S = 60  # for a poll that returns as soon as there is something
 
 
 def test_a_group_reads_commits_and_goes_on(cluster):
@@ -58,26 +58,26 @@ def test_queues_are_assigned_sought_paused_and_asked_about(cluster):
             await consumer.seek(queue, 15)  # before anything is known of the queue
             assert bodies_of(await polled(consumer, 5)) == numbered(15, 20)
             await consumer.seek(queue, 10)
-            later = await consumer.poll(PATIENT_MS)
+            later = await consumer.poll(PATIENT_S)
             assert bodies_of(later) == numbered(10, 20)
             await consumer.seek_to_begin(queue)
-            assert bodies_of(await consumer.poll(PATIENT_MS)) == numbered(0, 10)
+            assert bodies_of(await consumer.poll(PATIENT_S)) == numbered(0, 10)
             # Much nearer to what followed than to what was before: Apache goes by that.
             found = await consumer.offset_for_timestamp(queue, later[0].stored_ms - 50)
             assert found == 10
             await consumer.seek(queue, 12)
-            assert bodies_of(await consumer.poll(PATIENT_MS)) == numbered(12, 20)
+            assert bodies_of(await consumer.poll(PATIENT_S)) == numbered(12, 20)
             await consumer.seek_to_end(queue)
-            assert await consumer.poll(300) == []
+            assert await consumer.poll(0.3) == []
             await send(cluster, topic, ["m20"])
-            assert bodies_of(await consumer.poll(PATIENT_MS)) == ["m20"]
+            assert bodies_of(await consumer.poll(PATIENT_S)) == ["m20"]
             with pytest.raises(BadSetting, match="from 0 to 21"):
                 await consumer.seek(queue, 22)
             consumer.pause([queue])
             await send(cluster, topic, ["m21"])
-            assert await consumer.poll(300) == []
+            assert await consumer.poll(0.3) == []
             consumer.resume([queue])
-            assert bodies_of(await consumer.poll(PATIENT_MS)) == ["m21"]
+            assert bodies_of(await consumer.poll(PATIENT_S)) == ["m21"]
             await consumer.commit()
             assert await consumer.committed(queue) == 22
             assert await consumer.committed(other) == 0  # of a queue that is short and whole
@@ -190,7 +190,7 @@ def test_code_that_does_not_await(cluster):
     consumer = blocking.LitePullConsumer(config, client=client_of(cluster))
     with pytest.raises(ZeroDivisionError), consumer:
         consumer.subscribe(topic)
-        assert bodies_of(consumer.poll(PATIENT_MS)) == numbered(0, 10)
+        assert bodies_of(consumer.poll(PATIENT_S)) == numbered(0, 10)
         for message in consumer:
             if message.text() == "m13":
                 raise ZeroDivisionError

@@ -23,7 +23,7 @@ def config(**settings):
 
 def patient():
     """For a machine that may be busy, and for many at once: the last of them waits for all."""
-    return config(send_timeout_ms=60_000)
+    return config(send_timeout=60)
 
 
 async def bodies(cluster, topic, count):
@@ -167,7 +167,7 @@ def test_a_body_that_is_too_large_is_refused(cluster):
         async with Producer("senders", cluster.namesrv.address) as producer:
             with pytest.raises(BadMessage, match="the limit is 4194304"):
                 await producer.send(Message("large", body))
-        settings = config(message_size_max=8 << 20, send_timeout_ms=60_000)
+        settings = config(message_size_max=8 << 20, send_timeout=60)
         async with Producer(settings, cluster.namesrv.address) as producer:
             with pytest.raises(Refused) as caught:
                 await producer.send(Message("large", body))
@@ -195,7 +195,7 @@ def test_a_broker_that_stands_still_costs_the_timeout_and_no_more(cluster):
             cluster.broker.pause()
             try:
                 with pytest.raises(TimedOut, match="may have stored"):
-                    await producer.send(Message("still", b"meanwhile"), timeout=1_000)
+                    await producer.send(Message("still", b"meanwhile"), timeout=1)
                 task = asyncio.create_task(producer.send(Message("still", b"given up")))
                 await asyncio.sleep(0.05)
                 task.cancel()

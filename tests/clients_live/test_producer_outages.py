@@ -78,7 +78,7 @@ def test_a_broker_that_dies_is_left_and_found_again(pair):
 
 def test_one_that_is_not_awaited_stays_with_its_broker(pair):
     async def main():
-        settings = ProducerConfig(group="senders", send_timeout_ms=5_000)
+        settings = ProducerConfig(group="senders", send_timeout=5)
         async with Producer(settings, pair.name_servers) as producer:
             await producer.create_topic("stays")
             await until_both(producer, "stays")

@@ -177,7 +177,7 @@ def test_a_message_whose_listener_does_not_return_is_sent_back(cluster):
             if seen[-1] == ("slow", 0):
                 await released.wait()
 
-        consumer = consumer_of(cluster, group, consume_timeout_ms=300)
+        consumer = consumer_of(cluster, group, consume_timeout=0.3)
         async with RawClient(cluster.broker.address) as raw, listening(consumer, topic, handler):
             await until(lambda: ("slow", 1) in seen, "second try")
 

@@ -95,7 +95,7 @@ def test_a_new_group_has_all_of_a_young_topic(cluster, consume_from):
             poller.subscribe(topic)
             found = []
             while len(found) < 5:
-                found += [message.text() for message in await poller.poll(500)]
+                found += [message.text() for message in await poller.poll(0.5)]
             await seen.wait_for(5)
         assert sorted(seen.bodies) == found == numbered(0, 5)
 
@@ -148,7 +148,7 @@ def test_queues_chosen_by_hand_in_a_namespace_and_their_retries(cluster):
             cluster,
             group,
             # The topic of retries is made with the first of them, and found by a new route.
-            client_of(cluster, namespace="shop", poll_name_server_interval_ms=500),
+            client_of(cluster, namespace="shop", poll_name_server_interval=0.5),
             allocation=ByConfig(tuple(chosen)),
         )
         async with listening(consumer, topic, seen):

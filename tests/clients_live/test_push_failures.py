@@ -117,7 +117,7 @@ def test_the_name_server_is_away_for_a_while(servers, caplog):
         await make_topic(servers, topic, 2)
         await make_topic(servers, late)
         seen = Seen()
-        client = client_of(servers, poll_name_server_interval_ms=2_000)
+        client = client_of(servers, poll_name_server_interval=2)
         consumer = consumer_of(servers, named("lonely"), client)
         async with listening(consumer, topic, seen):
             await asyncio.to_thread(servers.namesrv.kill)

@@ -55,7 +55,7 @@ def test_a_failure_holds_up_its_queue_and_no_other(cluster):
             return said
 
         seen = Seen(answer)
-        consumer = consumer_of(cluster, named("held"), suspend_current_queue_ms=50)
+        consumer = consumer_of(cluster, named("held"), suspend_current_queue_time=0.05)
         async with listening(consumer, topic, seen, orderly=True):
             await seen.wait_for(9)
         bodies = {each: [m.text() for m in seen.messages if m.queue_id == each] for each in (0, 1)}
@@ -99,7 +99,7 @@ def test_commit_by_hand(cluster):
         await send(cluster, topic, [str(number) for number in range(6)])
         said = iter([None, None, Rollback(), None, None, Commit(), None])
         seen = Seen(lambda message: next(said, None))
-        consumer = consumer_of(cluster, group, suspend_current_queue_ms=10)
+        consumer = consumer_of(cluster, group, suspend_current_queue_time=0.01)
         async with listening(consumer, topic, seen, orderly=True, manual_commit=True):
             await seen.wait_for(9)
         assert seen.bodies == ["0", "1", "2", "0", "1", "2", "3", "4", "5"]

@@ -49,7 +49,7 @@ async def soak(cluster, handler):
     topic = named("Soak")
     await make_topic(cluster, topic, QUEUES)
     consumer = consumer_of(
-        cluster, named("soaked"), client_of(cluster, pull_delay_when_exception_ms=50),
+        cluster, named("soaked"), client_of(cluster, pull_delay_when_exception=0.05),
         pull_threshold_for_queue=LIMIT, consume_threads=8,
     )  # fmt: skip
     samples = []

@@ -15,7 +15,7 @@ def test_a_reply_reaches_who_asked(cluster):
         address, topic = cluster.namesrv.address, "Ask"
         async with Producer("askers", address) as asker, Producer("answerers", address) as answerer:
             asking = [
-                asyncio.create_task(asker.request(Message(topic, text), timeout=60_000))
+                asyncio.create_task(asker.request(Message(topic, text), timeout=60))
                 for text in ("one", "two")
             ]
             requests = await read_all(address, topic, 2)
@@ -38,7 +38,7 @@ def test_no_reply_is_told_in_time(cluster):
         async with Producer("patient", cluster.namesrv.address) as producer:
             await producer.send(Message("Ask-nobody", "the topic is made by it"))
             with pytest.raises(TimedOut, match="no reply within 3000 ms"):
-                await producer.request(Message("Ask-nobody", "?"), timeout=3_000)
+                await producer.request(Message("Ask-nobody", "?"), timeout=3)
             assert not producer._request_reply.replies._waiting
 
     asyncio.run(story())

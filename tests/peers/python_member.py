@@ -48,7 +48,7 @@ async def join(namesrv: str, topic: str, group: str, *how: str) -> PushConsumer:
         group=group, consume_from=ConsumeFrom.FIRST_OFFSET, allocation=strategy(topic, name, given)
     )
     client = ClientConfig(
-        name_servers=namesrv, poll_name_server_interval_ms=1000, pull_delay_when_exception_ms=200
+        name_servers=namesrv, poll_name_server_interval=1, pull_delay_when_exception=0.2
     )
     consumer = PushConsumer(config, client=client)
 

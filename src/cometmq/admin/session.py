@@ -13,7 +13,8 @@ from ssl import SSLContext
 from typing import Self, TypeVar
 
 from cometmq.admin.rows import NOT_DONE, SUCCESS, Change, failed
-from cometmq.client.fields import Addresses, AddressMap, Flag, Milliseconds, Optional, Text
+from cometmq.client.durations import duration_ms
+from cometmq.client.fields import Addresses, AddressMap, Flag, Optional, Seconds, Settings, Text
 from cometmq.errors import BadSetting, NoRoute, PeerError, Refused, Unreachable, WorldError
 from cometmq.protocol.bodies.route import MASTER_ID, ClusterInfo, TopicRoute
 from cometmq.protocol.codes import LANGUAGE, RequestCode, ResponseCode
@@ -35,11 +36,11 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdminConfig:
+class AdminConfig(Settings):
     """Whom to talk to, and how. Without name servers, what needs none works."""
 
     name_servers: Addresses = Addresses(())
-    timeout_ms: Milliseconds = Milliseconds(TIMEOUT_MS, 1)
+    timeout: Seconds = Seconds(TIMEOUT_MS / 1000, 0.001)
     access_key: Text = Text()
     secret_key: Text = field(default=Text(secret=True), repr=False)
     tls: Optional[SSLContext] = Optional(SSLContext)
@@ -53,6 +54,7 @@ class AdminSession:
 
     def __init__(self, config: AdminConfig, *, clock: Clock | None = None) -> None:
         self.config = config
+        self._timeout_ms = duration_ms(config.timeout)
         self.clock = clock or RealClock()
         self._pool = Pool(
             self.clock,
@@ -103,7 +105,7 @@ class AdminSession:
     ) -> Command:
         """The answer of one server, whatever its code."""
         address = self.config.address_map.get(address, address)
-        limit_ms = self.config.timeout_ms if timeout_ms is None else timeout_ms
+        limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         async with self._under_way:
             return await self._pool.invoke(address, code, header, body, timeout_ms=limit_ms)
 

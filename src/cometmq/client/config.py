@@ -1,7 +1,7 @@
-"""Settings of clients: frozen, checked when they are made, with Java's defaults.
+"""Settings of clients: frozen, checked when they are created, with Java's defaults.
 
-A time is given as a `timedelta` or a number of milliseconds, and read in milliseconds. Names are
-Java's in our spelling, with the unit last.
+A duration is given in seconds or as a `timedelta`, and read in seconds. Names are Java's in
+Python's spelling.
 """
 
 # A field that checks itself is a descriptor, and stands where a default would.
@@ -21,9 +21,10 @@ from cometmq.client.fields import (
     Codes,
     Flag,
     Folder,
-    Milliseconds,
     Optional,
+    Seconds,
     Setting,
+    Settings,
     Text,
     Whole,
 )
@@ -61,7 +62,7 @@ class Strategy(Setting[Allocation, Allocation]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClientConfig:
+class ClientConfig(Settings):
     """What producers and consumers share."""
 
     name_servers: Addresses = Addresses()  # `host:port`s; of the environment, if none are given
@@ -78,11 +79,11 @@ class ClientConfig:
     secret_key: Text = field(default=Text(secret=True), repr=False)
     security_token: Text = field(default=Text(secret=True), repr=False)
     enable_stream_request_type: Flag = Flag(False)
-    poll_name_server_interval_ms: Milliseconds = Milliseconds(30_000, 10)
-    heartbeat_broker_interval_ms: Milliseconds = Milliseconds(30_000, 10)
-    persist_consumer_offset_interval_ms: Milliseconds = Milliseconds(5_000, 10)
-    pull_delay_when_exception_ms: Milliseconds = Milliseconds(1_000)
-    api_timeout_ms: Milliseconds = Milliseconds(3_000, 1)
+    poll_name_server_interval: Seconds = Seconds(30, 0.01)
+    heartbeat_broker_interval: Seconds = Seconds(30, 0.01)
+    persist_consumer_offset_interval: Seconds = Seconds(5, 0.01)
+    pull_delay_when_exception: Seconds = Seconds(1)
+    api_timeout: Seconds = Seconds(3, 0.001)
     # Where a broker really is, by the address that it tells: for brokers behind NAT or Docker.
     address_map: AddressMap = AddressMap()
 
@@ -112,14 +113,14 @@ class ClientConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProducerConfig:
+class ProducerConfig(Settings):
     """How a producer sends."""
 
     group: str
     # The topic whose settings a missing topic gets.
     create_topic_key: Text = Text(DEFAULT_TOPIC, blank=False)
     default_topic_queue_nums: Whole = Whole(4, 1, 65_535)
-    send_timeout_ms: Milliseconds = Milliseconds(3_000, 1)
+    send_timeout: Seconds = Seconds(3, 0.001)
     compress_over: Whole = Whole(4096)  # bytes of body
     compression: Choice[MessageFlag] = Choice(MessageFlag.ZLIB, *_COMPRESSIONS)
     compress_level: Whole = Whole(5, 0, 9)
@@ -145,7 +146,7 @@ class ProducerConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsumerConfig:
+class ConsumerConfig(Settings):
     """What push and pull consumers share."""
 
     group: str
@@ -173,18 +174,20 @@ class ConsumerConfig:
 class PushConsumerConfig(ConsumerConfig):
     """How a push consumer pulls and runs its listener."""
 
+    _renamed = {"suspend_current_queue_ms": "suspend_current_queue_time"}
+
     consume_threads: Whole = Whole(20, 1, 1000)
     consume_concurrently_max_span: Whole = Whole(2000, 1, 65_535)
     pull_threshold_for_topic: Whole = Whole(-1, -1, 6_553_500)  # -1: none
     pull_threshold_size_for_topic_mib: Whole = Whole(-1, -1, 102_400)
-    pull_interval_ms: Milliseconds = Milliseconds(0, 0, 65_535)
+    pull_interval: Seconds = Seconds(0, 0, 65.535)
     consume_message_batch_max_size: Whole = Whole(1, 1, 1024)
     pull_batch_size: Whole = Whole(32, 1, 1024)
     post_subscription_when_pull: Flag = Flag(False)
     max_reconsume_times: Whole = Whole(-1, -1)  # -1: 16 where messages run side by side, else any
-    suspend_current_queue_ms: Milliseconds = Milliseconds(1_000, 10, 30_000)
-    consume_timeout_ms: Milliseconds = Milliseconds(15 * 60_000, 1)
-    await_termination_when_shutdown_ms: Milliseconds = Milliseconds(0)
+    suspend_current_queue_time: Seconds = Seconds(1, 0.01, 30)
+    consume_timeout: Seconds = Seconds(900, 0.001)
+    await_termination_when_shutdown: Seconds = Seconds(0)
 
     def flow_limits(self, queues: int, *, orderly: bool = False) -> FlowLimits:
         """For one of so many queues of a topic that this consumer has."""
@@ -205,33 +208,37 @@ class PushConsumerConfig(ConsumerConfig):
 class PullConsumerConfig(ConsumerConfig):
     """How long the pulls of a pull consumer may take."""
 
-    broker_suspend_max_ms: Milliseconds = Milliseconds(20_000, 1)
-    consumer_timeout_when_suspend_ms: Milliseconds = Milliseconds(30_000, 1)
-    consumer_pull_timeout_ms: Milliseconds = Milliseconds(10_000, 1)
+    _renamed = {"broker_suspend_max_ms": "broker_suspend_max_time"}
+
+    broker_suspend_max_time: Seconds = Seconds(20, 0.001)
+    consumer_timeout_when_suspend: Seconds = Seconds(30, 0.001)
+    consumer_pull_timeout: Seconds = Seconds(10, 0.001)
 
     def __post_init__(self) -> None:
         ConsumerConfig.__post_init__(self)
-        _check_suspend(self.broker_suspend_max_ms, self.consumer_timeout_when_suspend_ms)
+        _check_suspend(self.broker_suspend_max_time, self.consumer_timeout_when_suspend)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LitePullConsumerConfig(ConsumerConfig):
     """How a lite pull consumer pulls ahead of its reader."""
 
-    broker_suspend_max_ms: Milliseconds = Milliseconds(20_000, 1)
-    consumer_timeout_when_suspend_ms: Milliseconds = Milliseconds(30_000, 1)
-    consumer_pull_timeout_ms: Milliseconds = Milliseconds(10_000, 1)
+    _renamed = {"broker_suspend_max_ms": "broker_suspend_max_time"}
+
+    broker_suspend_max_time: Seconds = Seconds(20, 0.001)
+    consumer_timeout_when_suspend: Seconds = Seconds(30, 0.001)
+    consumer_pull_timeout: Seconds = Seconds(10, 0.001)
     auto_commit: Flag = Flag(True)
-    auto_commit_interval_ms: Milliseconds = Milliseconds(5_000, 1_000)
+    auto_commit_interval: Seconds = Seconds(5, 1)
     pull_batch_size: Whole = Whole(10, 1, 1024)
     pull_threshold_for_all: Whole = Whole(10_000, 1)
     consume_max_span: Whole = Whole(2000, 1, 65_535)
-    poll_timeout_ms: Milliseconds = Milliseconds(5_000)
-    topic_metadata_check_interval_ms: Milliseconds = Milliseconds(30_000, 10)
+    poll_timeout: Seconds = Seconds(5)
+    topic_metadata_check_interval: Seconds = Seconds(30, 0.01)
 
     def __post_init__(self) -> None:
         ConsumerConfig.__post_init__(self)
-        _check_suspend(self.broker_suspend_max_ms, self.consumer_timeout_when_suspend_ms)
+        _check_suspend(self.broker_suspend_max_time, self.consumer_timeout_when_suspend)
 
     @property
     def flow_limits(self) -> FlowLimits:
@@ -243,11 +250,11 @@ class LitePullConsumerConfig(ConsumerConfig):
         )
 
 
-def _check_suspend(suspend_ms: int, timeout_ms: int) -> None:
-    if timeout_ms < suspend_ms:
+def _check_suspend(suspend: float, timeout: float) -> None:
+    if timeout < suspend:
         raise BadSetting(
-            f"consumer_timeout_when_suspend_ms is {timeout_ms}:"
-            f" it must be at least broker_suspend_max_ms, {suspend_ms}"
+            f"consumer_timeout_when_suspend is {timeout:g} s:"
+            f" it must be at least broker_suspend_max_time, {suspend:g} s"
         )
 
 

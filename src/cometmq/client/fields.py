@@ -8,22 +8,50 @@ at each of them. `setting.check(name, value)` does the same for an argument of a
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
+from dataclasses import fields
+from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Generic, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Self, TypeVar, cast
 
+from cometmq.client.durations import DURATION_FORMS, Duration, duration_ms
 from cometmq.errors import BadSetting
 
 NAME_SERVERS_VARIABLE = "NAMESRV_ADDR"
 _INT_MAX = 2**31 - 1
-_MILLISECOND = timedelta(milliseconds=1)
+_DURATION_MS_MAX = _INT_MAX
 
 Given = TypeVar("Given")
 Read = TypeVar("Read")
 E = TypeVar("E", bound=Enum)
 T = TypeVar("T")
+
+
+class Settings:
+    """Base of the configurations: an unknown or a former name of a setting raises BadSetting."""
+
+    _renamed: ClassVar[Mapping[str, str]] = {}  # former names that differ in more than the unit
+
+    if not TYPE_CHECKING:  # a type checker knows the names from the fields
+
+        def __new__(cls, *_: object, **given: object) -> Self:  # noqa: D102
+            for name in given.keys() - cls.__dataclass_fields__.keys():
+                raise BadSetting(cls._unknown(name))
+            return super().__new__(cls)
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(self._unknown(name))
+
+    @classmethod
+    def _unknown(cls, name: str) -> str:
+        names = [each.name for each in fields(cast(Any, cls))]
+        new_name = cls._renamed.get(name, name.removesuffix("_ms"))
+        if name.endswith("_ms") and new_name in names:
+            return f"{name} is now called {new_name}: {DURATION_FORMS}"
+        near = get_close_matches(name, names, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        return f"{cls.__name__} has no setting {name}{hint}"
 
 
 class Setting(Generic[Given, Read]):
@@ -74,20 +102,31 @@ class Whole(Setting[int, int]):
         return value
 
 
-class Milliseconds(Setting[int | timedelta, int]):
-    """A time: given in ms or as a timedelta, read in ms."""
+class Seconds(Setting[Duration, float]):
+    """A duration: given in seconds or as a timedelta, read in seconds.
 
-    def __init__(self, default: int, least: int = 0, most: int = _INT_MAX) -> None:
+    `duration_ms` converts the value that is read to whole milliseconds. Bounds are inclusive.
+    """
+
+    def __init__(
+        self, default: float, least: float = 0, most: float = _DURATION_MS_MAX / 1000
+    ) -> None:
         super().__init__(default)
-        self._whole = Whole(default, least, most)
-        self.allowed = f"a timedelta, or milliseconds: {self._whole.allowed}"
-        self._whole.allowed = self.allowed
+        self._least_ms, self._most_ms = duration_ms(least), duration_ms(most)
+        self.allowed = f"{DURATION_FORMS}, from {least:.12g} s to {most:.12g} s"
+        # Java's setters take milliseconds (cometmq.compat).
+        self.in_ms = Whole(duration_ms(default), self._least_ms, self._most_ms)
+        self.in_ms.allowed = f"milliseconds: {self.in_ms.allowed}"
 
-    def check(self, name: str, value: object) -> int:
-        """What is less than a millisecond is cut off."""
-        if isinstance(value, timedelta):
-            value = value // _MILLISECOND
-        return self._whole.check(name, value)
+    def check(self, name: str, value: object) -> float:
+        """Round the value to whole milliseconds."""
+        try:
+            found_ms = duration_ms(cast(Duration, value), name)
+        except BadSetting:
+            self.refuse(name, value)
+        if not self._least_ms <= found_ms <= self._most_ms:
+            self.refuse(name, value)
+        return found_ms / 1000
 
 
 class Flag(Setting[bool, bool]):

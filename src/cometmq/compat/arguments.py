@@ -15,6 +15,11 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
+from cometmq.client.fields import Whole
+
+_TIMEOUT_MS = Whole(0, 0, 2**63 - 1)
+_TIMEOUT_MS.allowed = "milliseconds: a whole number, 0 or more"
+
 
 @dataclass(frozen=True, slots=True)
 class SessionCredentials:
@@ -38,6 +43,11 @@ class TraceWish:
 
     is_on: bool = False
     topic: str | None = None
+
+
+def in_seconds(timeout_ms: int | None) -> float | None:
+    """Convert a timeout of Java's, which is in milliseconds, to seconds."""
+    return None if timeout_ms is None else _TIMEOUT_MS.check("timeout", timeout_ms) / 1000
 
 
 def settings_of(given: Sequence[Any], default_group: str) -> tuple[dict[str, Any], TraceWish]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from cometmq.blocking.lite_pull import LitePullConsumer
 from cometmq.client.config import LitePullConsumerConfig
+from cometmq.compat.arguments import in_seconds
 from cometmq.compat.messages import MessageExt
 from cometmq.compat.push import MessageSelector
 from cometmq.compat.queues import MessageQueue
@@ -41,7 +42,7 @@ class DefaultLitePullConsumer(JavaSettings):
 
     def poll(self, timeout_ms: int | None = None) -> list[MessageExt]:
         """The next messages; none after the timeout."""
-        return [MessageExt(each) for each in self._running.poll(timeout_ms)]
+        return [MessageExt(each) for each in self._running.poll(in_seconds(timeout_ms))]
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read these and no others."""

@@ -7,6 +7,7 @@ from typing import Any
 from cometmq.blocking.producer import Producer, ProducerFace
 from cometmq.client import message as ours
 from cometmq.client.config import ClientConfig, ProducerConfig
+from cometmq.compat.arguments import in_seconds
 from cometmq.compat.callbacks import Callbacks, RequestCallback, SendCallback
 from cometmq.compat.messages import Message, MessageExt, SendResult
 from cometmq.compat.queues import MessageQueue
@@ -143,7 +144,7 @@ class _How:
         self.selector: Select | None = None
         self.arg: Any = None
         self.callback: Any = None
-        self.timeout: int | None = None
+        self.timeout: float | None = None  # seconds
         given = list(rest)
         while given:
             one = given.pop(0)
@@ -156,7 +157,7 @@ class _How:
                     raise TypeError("a selector is followed by its argument")
                 self.selector, self.arg = one, given.pop(0)
             elif isinstance(one, int):
-                self.timeout = one
+                self.timeout = in_seconds(one)
             else:
                 raise TypeError(f"a send takes no {type(one).__name__}: {one!r}")
 

@@ -10,7 +10,8 @@ from typing import Any
 from cometmq.blocking.face import Face
 from cometmq.blocking.trace import Tracer
 from cometmq.client.config import ClientConfig, parse_timestamp
-from cometmq.client.fields import Setting, Text, Whole
+from cometmq.client.durations import duration_ms
+from cometmq.client.fields import Seconds, Setting, Text, Whole
 from cometmq.compat import alive
 from cometmq.compat.arguments import settings_of
 from cometmq.errors import BadSetting, Closed
@@ -35,12 +36,12 @@ _RENAMED = {
     "NamesrvAddr": "name_servers",
     "UseTLS": "use_tls",
     "ClientIP": "client_ip",
-    "PollNameServerInterval": "poll_name_server_interval_ms",
-    "HeartbeatBrokerInterval": "heartbeat_broker_interval_ms",
-    "PersistConsumerOffsetInterval": "persist_consumer_offset_interval_ms",
-    "PullTimeDelayMillsWhenException": "pull_delay_when_exception_ms",
-    "MqClientApiTimeout": "api_timeout_ms",
-    "SendMsgTimeout": "send_timeout_ms",
+    "PollNameServerInterval": "poll_name_server_interval",
+    "HeartbeatBrokerInterval": "heartbeat_broker_interval",
+    "PersistConsumerOffsetInterval": "persist_consumer_offset_interval",
+    "PullTimeDelayMillsWhenException": "pull_delay_when_exception",
+    "MqClientApiTimeout": "api_timeout",
+    "SendMsgTimeout": "send_timeout",
     "CompressMsgBodyOverHowmuch": "compress_over",
     "RetryTimesWhenSendFailed": "retries",
     "RetryTimesWhenSendAsyncFailed": "async_retries",
@@ -51,29 +52,28 @@ _RENAMED = {
     "ConsumeThreadMin": "consume_threads",
     "PullThresholdSizeForQueue": "pull_threshold_size_for_queue_mib",
     "PullThresholdSizeForTopic": "pull_threshold_size_for_topic_mib",
-    "PullInterval": "pull_interval_ms",
-    "SuspendCurrentQueueTimeMillis": "suspend_current_queue_ms",
-    "ConsumeTimeout": "consume_timeout_ms",
-    "AwaitTerminationMillisWhenShutdown": "await_termination_when_shutdown_ms",
-    "PollTimeoutMillis": "poll_timeout_ms",
-    "AutoCommitIntervalMillis": "auto_commit_interval_ms",
-    "TopicMetadataCheckIntervalMillis": "topic_metadata_check_interval_ms",
-    "BrokerSuspendMaxTimeMillis": "broker_suspend_max_ms",
-    "ConsumerTimeoutMillisWhenSuspend": "consumer_timeout_when_suspend_ms",
-    "ConsumerPullTimeoutMillis": "consumer_pull_timeout_ms",
+    "PullInterval": "pull_interval",
+    "SuspendCurrentQueueTimeMillis": "suspend_current_queue_time",
+    "ConsumeTimeout": "consume_timeout",
+    "AwaitTerminationMillisWhenShutdown": "await_termination_when_shutdown",
+    "PollTimeoutMillis": "poll_timeout",
+    "AutoCommitIntervalMillis": "auto_commit_interval",
+    "TopicMetadataCheckIntervalMillis": "topic_metadata_check_interval",
+    "BrokerSuspendMaxTimeMillis": "broker_suspend_max_time",
+    "ConsumerTimeoutMillisWhenSuspend": "consumer_timeout_when_suspend",
+    "ConsumerPullTimeoutMillis": "consumer_pull_timeout",
 }
 # Taken and not used, as in Java, where the minimum alone counts; the setting it stands by.
 _UNUSED = {"ConsumeThreadMax": "consume_threads"}
-# From Java's form to ours, and back.
+# From Java's form to ours, and back. Durations in milliseconds need no entry.
 Converters = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 _TRACE_INSTANCE = "PID_CLIENT_INNER_TRACE_PRODUCER"  # as the tracer of Java's clients
 _MINUTES = Whole(15, 1, 2**31 // 60_000)
 _TIME = Text()
-_UNCHANGED: Converters = (lambda it: it, lambda it: it)
 _CONVERTED: dict[str, Converters] = {
     "ConsumeTimeout": (
-        lambda minutes: _MINUTES.check("setConsumeTimeout", minutes) * 60_000,
-        lambda ms: ms // 60_000,
+        lambda minutes: _MINUTES.check("setConsumeTimeout", minutes) * 60,
+        lambda seconds: int(seconds // 60),
     ),
     "ConsumeTimestamp": (
         lambda text: parse_timestamp(_TIME.check("setConsumeTimestamp", text)),
@@ -136,19 +136,28 @@ class JavaSettings:
         if java_name in _UNUSED:
             self._unused[java_name] = value
             return
-        convert, _ = _CONVERTED.get(java_name, _UNCHANGED)
-        setting = getattr_static(self._known()[field], field, None)
-        value = convert(value)
-        if isinstance(setting, Setting):  # refused here, by Java's name, and not by start()
+        # Checked here, under Java's name, and not by start().
+        setting = self._setting(field)
+        if java_name in _CONVERTED:
+            value = _CONVERTED[java_name][0](value)
+        elif isinstance(setting, Seconds):
+            value = setting.in_ms.check(f"set{java_name}", value) / 1000
+        if setting is not None:
             setting.check(f"set{java_name}", value)
         self._values[field] = value
 
     def _get(self, field: str, java_name: str) -> Any:
         if java_name in self._unused:
             return self._unused[java_name]
-        _, convert_back = _CONVERTED.get(java_name, _UNCHANGED)
-        value = self._values.get(field, getattr(self._known()[field], field, None))
-        return convert_back(value)
+        value: Any = self._values.get(field, getattr(self._known()[field], field, None))
+        if java_name in _CONVERTED:
+            return _CONVERTED[java_name][1](value)
+        return duration_ms(value) if isinstance(self._setting(field), Seconds) else value
+
+    def _setting(self, field: str) -> Setting[Any, Any] | None:
+        """None: the field is `group`, which is checked by start()."""
+        found = getattr_static(self._known()[field], field, None)
+        return found if isinstance(found, Setting) else None
 
     def _check_not_started(self) -> None:
         if self._is_started:

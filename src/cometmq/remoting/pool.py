@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from ssl import SSLContext
 
-from cometmq.errors import Unreachable
+from cometmq.errors import Stored, Unreachable
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import Header
 from cometmq.remoting.address import parse_address
@@ -75,7 +75,7 @@ class Pool:
     async def connection(self, address: str, timeout_ms: int | None = None) -> Channel:
         """The one to this address, made if need be; callers that come meanwhile share it."""
         if self._is_closed:
-            raise Unreachable("the pool is closed")
+            raise Unreachable("the pool is closed", stored=Stored.NO)
         channel = self._open_to(address)
         if channel is not None:
             return channel
@@ -87,9 +87,11 @@ class Pool:
         # A caller that gives up does not take the connection from the others.
         await asyncio.wait([task], timeout=None if timeout_ms is None else timeout_ms / 1000)
         if not task.done():
-            raise Unreachable(f"no connection to {address} within {timeout_ms} ms")
+            raise Unreachable(
+                f"no connection to {address} within {timeout_ms} ms", stored=Stored.NO
+            )
         if task.cancelled():
-            raise Unreachable("the pool is closed")
+            raise Unreachable("the pool is closed", stored=Stored.NO)
         return task.result()
 
     async def _connected(self, address: str, timeout_ms: int) -> tuple[Channel, int]:
@@ -131,9 +133,11 @@ class Pool:
                 await self._net.connect(lambda: channel, host, port, self._tls)
         except TimeoutError:
             waited = self._limits.connect_ms_max
-            raise Unreachable(f"no connection to {address} within {waited} ms") from None
+            raise Unreachable(
+                f"no connection to {address} within {waited} ms", stored=Stored.NO
+            ) from None
         except (OSError, ValueError) as error:  # the latter of a host that no resolver takes
-            raise Unreachable(f"no connection to {address}: {error}") from error
+            raise Unreachable(f"no connection to {address}: {error}", stored=Stored.NO) from error
         self._channels[address] = channel
         if self._sweeper is None:
             self._sweeper = asyncio.get_running_loop().create_task(self._sweep())

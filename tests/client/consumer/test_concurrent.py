@@ -26,7 +26,7 @@ def test_to_stand_in_line_is_not_to_take_long():
                 await broker.clock.sleep_ms(500)
 
         broker.put("T", 0, b"quick")
-        settings = {"consume_threads": 1, "consume_timeout_ms": 2_000}
+        settings = {"consume_threads": 1, "consume_timeout": 2}
         async with consuming(broker, slow, **settings):
             broker.put("T", 0, *(b"%d" % each for each in range(12)))
             await broker.clock.advance(7_000)
@@ -45,7 +45,7 @@ def test_what_takes_long_is_sent_back_once():
 
         broker.put("T", 0, b"a")
         broker.delays_ms[RequestCode.CONSUMER_SEND_MSG_BACK] = 3_000
-        async with consuming(broker, hangs, consume_timeout_ms=2_000) as consumer:
+        async with consuming(broker, hangs, consume_timeout=2) as consumer:
             await broker.clock.advance(10_000)
             assert len(broker.sent_back) == 1
             assert consumer._member.offsets_of("T") == {broker.queue("T"): 1}

@@ -32,7 +32,7 @@ def test_a_poll_returns_a_batch_or_waits_as_long_as_it_is_told():
         broker.put("orders", 0, *[b"a"] * 7)
         await started(broker, consumer)
         assert [len(await consumer.poll(0)) for _ in range(3)] == [5, 2, 0]
-        for given in (3000, timedelta(seconds=3)):
+        for given in (3, 3.0, timedelta(seconds=3)):
             polling = asyncio.create_task(consumer.poll(given))
             await broker.clock.advance(2999)
             assert not polling.done()
@@ -114,7 +114,7 @@ def test_who_polls_when_it_is_closed_is_told():
 def test_a_second_reader_is_refused_while_the_first_one_waits(way):
     async def scene(broker, consumer):
         await started(broker, consumer)
-        first = asyncio.create_task(consumer.poll(60_000))
+        first = asyncio.create_task(consumer.poll(60))
         await broker.clock.advance(0)
         second = {
             "poll": lambda: consumer.poll(0),

@@ -308,7 +308,7 @@ def test_close_may_wait_for_all_that_was_pulled():
     async def story():
         broker, gate = broker_of(), Gate()
         broker.put("T", 0, *[b"x"] * 20)
-        settings = {"consume_threads": 1, "await_termination_when_shutdown_ms": 10_000}
+        settings = {"consume_threads": 1, "await_termination_when_shutdown": 10}
         async with consuming(broker, gate, **settings) as consumer:
             closing = asyncio.create_task(consumer.close())
             await settle()

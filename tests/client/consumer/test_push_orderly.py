@@ -110,7 +110,7 @@ def test_a_failure_suspends_its_queue():
             assert taken.bodies == ["a"]
             await broker.clock.advance(20)
             assert taken.bodies == ["a", "a", "b"]
-            await broker.clock.advance(1_000)  # suspend_current_queue_ms
+            await broker.clock.advance(1_000)  # suspend_current_queue_time
             assert taken.bodies == ["a", "a", "b", "b"]
         assert committed(broker) == 2
 

@@ -83,7 +83,7 @@ def config_of(common: Mapping[str, Any], environment: Mapping[str, str]) -> Admi
         raise BadSetting(f"-n, or {_SERVERS}: {error}") from error
     return AdminConfig(
         name_servers=servers,
-        timeout_ms=common.get("timeout_ms", TIMEOUT_MS),
+        timeout=common.get("timeout_ms", TIMEOUT_MS) / 1000,
         access_key=access_key,
         secret_key=secret_key,
         tls=tls,

@@ -72,7 +72,7 @@ class Producer(Asker):
         self.config = config
         self.group = with_namespace(session.config.namespace, config.group)
         self._now_ms = session.clock.monotonic_ms
-        self._timeout_ms = config.send_timeout_ms
+        self._timeout_ms = duration_ms(config.send_timeout)
         self._packing = Packing(config, session.unique_key, session.clock.wall_ms)
         self._destinations = Destinations(session, config, self.group)
         self._letters = Letters(self._destinations, self._packing, self._now_ms)

@@ -183,7 +183,7 @@ class TransactionProducer(Producer):
                     trace_on=sent.trace_on,
                 )
             )
-            link = await session.pool.connection(address, session.config.api_timeout_ms)
+            link = await session.pool.connection(address, session.api_timeout_ms)
             await _tell(session, link, header, state)
         except (PeerError, WorldError, Closed) as error:
             log.warning("the broker was not told of a %s, and will ask: %s", state.name, error)
@@ -280,7 +280,7 @@ async def _tell(
     session: Session, link: Link, header: EndTransactionHeader, state: TransactionState
 ) -> None:
     """One that is unknown gets no answer from Apache's broker, so none is waited for."""
-    code, timeout_ms = RequestCode.END_TRANSACTION, session.config.api_timeout_ms
+    code, timeout_ms = RequestCode.END_TRANSACTION, session.api_timeout_ms
     if state is TransactionState.UNKNOWN:
         await link.send_oneway(code, header, timeout_ms=timeout_ms)
         return

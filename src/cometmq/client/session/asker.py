@@ -147,7 +147,7 @@ class Asker:
         if address is None:
             return []  # the name servers know no node of it
         response = await session.pool.invoke(
-            address, RequestCode.QUERY_MESSAGE, header, timeout_ms=session.config.api_timeout_ms
+            address, RequestCode.QUERY_MESSAGE, header, timeout_ms=session.api_timeout_ms
         )
         if response.code == ResponseCode.QUERY_NOT_FOUND:
             return []

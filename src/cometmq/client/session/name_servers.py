@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
-from cometmq.errors import BadSetting, TimedOut, TooManyRequests, Unreachable
+from cometmq.errors import BadSetting, Stored, TimedOut, TooManyRequests, Unreachable
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import Header
 from cometmq.remoting.pool import Pool
@@ -33,7 +33,10 @@ class NameServers:
             except (Unreachable, TimedOut, TooManyRequests) as error:
                 failures.append(str(error))
                 self._put_last(address)
-        raise Unreachable(f"no name server answers ({'; '.join(failures)}): is the address right?")
+        raise Unreachable(
+            f"no name server answers ({'; '.join(failures)}): is the address right?",
+            stored=Stored.NO,
+        )
 
     def _put_last(self, address: str) -> None:
         if self.addresses[0] == address:  # else another call has seen it fail

@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from cometmq.background import Background
 from cometmq.client.config import ClientConfig
+from cometmq.client.durations import duration_ms
 from cometmq.client.session.heartbeats import Heart
 from cometmq.client.session.members import ConsumerMember, Members, ProducerMember
 from cometmq.client.session.name_servers import NameServers
@@ -59,10 +60,11 @@ class Session:
         dispatcher = Dispatcher(client_routes(self.members), Lanes(_LANE_MAX), hooks)
         tls = config.tls_context or client_context() if config.use_tls else None
         self.pool = Pool(self.clock, net or RealNet(), dispatcher, limits=CLIENT_LIMITS, tls=tls)
-        servers = NameServers(self.pool, config.name_servers, config.api_timeout_ms, self.chance)
+        self.api_timeout_ms = duration_ms(config.api_timeout)
+        servers = NameServers(self.pool, config.name_servers, self.api_timeout_ms, self.chance)
         self.routes = Routes(servers, config.address_map)
         self.heart = Heart(
-            config.client_id, self.members, self.pool, self.routes, config.api_timeout_ms
+            config.client_id, self.members, self.pool, self.routes, self.api_timeout_ms
         )
         self.unique_key = UniqueKeys(_address_bytes(config.client_ip), self.clock)
         self.loop: asyncio.AbstractEventLoop | None = None  # on which it has begun
@@ -148,7 +150,7 @@ class Session:
         """The response of a broker that grants what is asked; Refused, with its reason, if not."""
         self.check_here()
         if timeout_ms is None:
-            timeout_ms = self.config.api_timeout_ms
+            timeout_ms = self.api_timeout_ms
         response = await self.pool.invoke(address, code, header, body, timeout_ms=timeout_ms)
         if response.code != ResponseCode.SUCCESS:
             raise refusal_of(response, f"broker {address}")
@@ -200,9 +202,13 @@ class Session:
         config, background = self.config, self.background
         self.routes.on_new_broker(lambda: background.start(self.heart.beat(), "heartbeat"))
         background.every(
-            lambda: config.poll_name_server_interval_ms, self.routes.refresh, "route refresh"
+            lambda: duration_ms(config.poll_name_server_interval),
+            self.routes.refresh,
+            "route refresh",
         )
-        background.every(lambda: config.heartbeat_broker_interval_ms, self.heart.beat, "heartbeat")
+        background.every(
+            lambda: duration_ms(config.heartbeat_broker_interval), self.heart.beat, "heartbeat"
+        )
 
 
 def _address_bytes(client_ip: str) -> bytes:

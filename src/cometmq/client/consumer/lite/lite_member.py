@@ -14,6 +14,7 @@ from cometmq.client.consumer.shared.rebalance import REBALANCE_MS, Rebalance
 from cometmq.client.consumer.shared.rebalance_trigger import Soon
 from cometmq.client.consumer.shared.start_offset import start_offset
 from cometmq.client.consumer.shared.subscriptions import Subscriptions, introduce
+from cometmq.client.durations import duration_ms
 from cometmq.client.namespace import Namespace
 from cometmq.client.session.queries import Queries
 from cometmq.client.session.route import ClientRoute
@@ -50,7 +51,7 @@ class LiteMember:
             self._start_of,
             config.flow_limits,
             config.pull_threshold_for_all,
-            max(1, session.config.pull_delay_when_exception_ms),
+            max(1, duration_ms(session.config.pull_delay_when_exception)),
         )
         self._rebalance = Rebalance(
             session, self.group, config.message_model, config.allocation, self._settle
@@ -255,8 +256,8 @@ class LiteMember:
             count=max(_PULL_COUNT_MIN, self._config.pull_batch_size),
             subscription=subscription,
             with_expression=True,
-            suspend_ms=self._config.broker_suspend_max_ms,
-            timeout_ms=self._config.consumer_timeout_when_suspend_ms,
+            suspend_ms=duration_ms(self._config.broker_suspend_max_time),
+            timeout_ms=duration_ms(self._config.consumer_timeout_when_suspend),
             is_lite=True,
         )
 

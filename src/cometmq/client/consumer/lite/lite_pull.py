@@ -6,7 +6,7 @@ it again. A commit by hand covers all that polls returned, as its caller knows w
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +14,7 @@ from cometmq.client.closing import Closing
 from cometmq.client.config import ClientConfig, LitePullConsumerConfig, config_of
 from cometmq.client.consumer.lite.lite_member import LiteMember
 from cometmq.client.consumer.lite.queue_watch import QueueWatch, Told
-from cometmq.client.durations import duration_ms, moment_ms
+from cometmq.client.durations import Timeout, duration_ms, moment_ms
 from cometmq.client.message import ReceivedMessage
 from cometmq.client.namespace import Namespace
 from cometmq.client.session.session import Session
@@ -87,13 +87,17 @@ class LitePullConsumer:
             background.start(member.keep_rebalancing(), "rebalance"),
             background.start(self._watch.look(), "watch of queues"),
             background.every(
-                lambda: config.topic_metadata_check_interval_ms, self._watch.look, "watch of queues"
+                lambda: duration_ms(config.topic_metadata_check_interval),
+                self._watch.look,
+                "watch of queues",
             ),
         ]
         if config.auto_commit:
             self._tasks.append(
                 background.every(
-                    lambda: config.auto_commit_interval_ms, member.keep_done, "commit of offsets"
+                    lambda: duration_ms(config.auto_commit_interval),
+                    member.keep_done,
+                    "commit of offsets",
                 )
             )
 
@@ -145,15 +149,15 @@ class LitePullConsumer:
 
     # Messages
 
-    async def poll(self, timeout: int | timedelta | None = None) -> list[ReceivedMessage]:
+    async def poll(self, timeout: Timeout = None) -> list[ReceivedMessage]:
         """The next messages of one queue: `pull_batch_size` at most, none after the timeout.
 
-        The timeout is in milliseconds; `poll_timeout_ms`, if none is given. What the last poll
+        The timeout is in seconds or a timedelta; the default is `poll_timeout`. What the last poll
         returned counts as done.
         """
         self._check_reading()
         limit = self.config.pull_batch_size
-        timeout_ms = self.config.poll_timeout_ms if timeout is None else duration_ms(timeout)
+        timeout_ms = duration_ms(self.config.poll_timeout if timeout is None else timeout)
         deadline_ms = self._session.clock.monotonic_ms() + timeout_ms
         while not (messages := self._assignment.take(limit)):
             left_ms = deadline_ms - self._session.clock.monotonic_ms()

@@ -13,6 +13,7 @@ from cometmq.client.consumer.shared.offsets import offsets_for
 from cometmq.client.consumer.shared.outcomes import check_delay_level
 from cometmq.client.consumer.shared.pulls import Pull, Pulls
 from cometmq.client.consumer.shared.subscriptions import Subscriptions
+from cometmq.client.durations import duration_ms
 from cometmq.client.message import PullResult, ReceivedMessage
 from cometmq.client.namespace import Namespace
 from cometmq.client.session.asker import Asker
@@ -106,8 +107,8 @@ class PullConsumer(Asker):
         *,
         sql: str | None = None,
     ) -> PullResult:
-        """As `pull`; at the end of the queue it waits for a message, `broker_suspend_max_ms`."""
-        suspend_ms = self.config.broker_suspend_max_ms
+        """As `pull`; at the end of the queue it waits for a message, `broker_suspend_max_time`."""
+        suspend_ms = duration_ms(self.config.broker_suspend_max_time)
         return await self._pull(queue, offset, count, tags, sql, suspend_ms=suspend_ms)
 
     async def send_back(self, message: ReceivedMessage, delay_level: int = 0) -> None:
@@ -163,9 +164,9 @@ class PullConsumer(Asker):
                 subscription=self._wanted(queue.topic, tags, sql),
                 with_expression=True,
                 suspend_ms=suspend_ms,
-                timeout_ms=config.consumer_timeout_when_suspend_ms
+                timeout_ms=duration_ms(config.consumer_timeout_when_suspend)
                 if suspend_ms
-                else config.consumer_pull_timeout_ms,
+                else duration_ms(config.consumer_pull_timeout),
             )
         )
 

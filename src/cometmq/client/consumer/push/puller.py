@@ -15,6 +15,7 @@ from cometmq.client.consumer.shared.offsets import Offsets
 from cometmq.client.consumer.shared.pulls import Pull, Pulls
 from cometmq.client.consumer.shared.stats import ConsumerStats
 from cometmq.client.consumer.shared.subscriptions import Subscriptions
+from cometmq.client.durations import duration_ms
 from cometmq.client.message import PullResult, PullStatus
 from cometmq.errors import Closed, PeerError, Refused, Unreachable, WorldError
 from cometmq.protocol.bodies.heartbeat import MessageModel, Subscription
@@ -82,8 +83,8 @@ class Puller:
                 continue
             failures = 0
             await self._answered(held, result, self.clock.monotonic_ms() - begun_ms)
-            if self.config.pull_interval_ms:
-                await self.clock.sleep_ms(self.config.pull_interval_ms)
+            if self.config.pull_interval:
+                await self.clock.sleep_ms(duration_ms(self.config.pull_interval))
 
     def _question(self, held: OwnedQueue, subscription: Subscription) -> Pull:
         commit = None

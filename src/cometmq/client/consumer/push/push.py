@@ -189,7 +189,7 @@ class PushConsumer:
     async def close(self) -> None:
         """Leave the group; what runs is waited for, within bounds, and offsets are kept.
 
-        Calls that have begun get three seconds. With `await_termination_when_shutdown_ms`, all that
+        Calls that have begun get three seconds. With `await_termination_when_shutdown`, all that
         was pulled is consumed within that time.
         """
         await self._closing.run(self._end)

@@ -27,6 +27,7 @@ from cometmq.client.consumer.shared.rebalance_trigger import Soon
 from cometmq.client.consumer.shared.start_offset import start_offset
 from cometmq.client.consumer.shared.stats import SAMPLE_MS, ConsumerStats
 from cometmq.client.consumer.shared.subscriptions import Subscriptions, introduce
+from cometmq.client.durations import duration_ms
 from cometmq.client.message import ReceivedMessage
 from cometmq.client.namespace import Namespace
 from cometmq.client.session.queries import Queries
@@ -102,7 +103,7 @@ class PushMember:
             workplace,
             needs_lock=self._is_shared,
             reconsume_max=reconsume_max,
-            suspend_ms=config.suspend_current_queue_ms,
+            suspend_ms=duration_ms(config.suspend_current_queue_time),
         )
 
     def _make_workers(self, finished: Finished) -> Workers:
@@ -115,7 +116,7 @@ class PushMember:
         session, config, is_orderly = self._session, self._config, self._listener.is_orderly
         puller = Puller(
             config,
-            session.config.pull_delay_when_exception_ms,
+            duration_ms(session.config.pull_delay_when_exception),
             session.clock,
             Pulls(session, self.group, self._namespace.name),
             self._offsets,
@@ -159,14 +160,14 @@ class PushMember:
         self._forget_routes = session.routes.on_change(self._route_changed)
         for interval_ms, work, what in (
             (
-                session.config.persist_consumer_offset_interval_ms,
+                duration_ms(session.config.persist_consumer_offset_interval),
                 self._holdings.keep_offsets,
                 "keeping offsets",
             ),
             (RENEW_MS, self._holdings.renew, "renewing locks"),
             (SAMPLE_MS, self._stats.sample, "statistics"),
             (
-                max(1, config.consume_timeout_ms // _EXPIRY_LOOKS),
+                max(1, duration_ms(config.consume_timeout) // _EXPIRY_LOOKS),
                 self._give_up_expired,
                 "looking for expired messages",
             ),
@@ -180,7 +181,7 @@ class PushMember:
         self._forget_routes()
         self._soon.close()
         self._holdings.stop_pulling()
-        patience_ms = self._config.await_termination_when_shutdown_ms
+        patience_ms = duration_ms(self._config.await_termination_when_shutdown)
         try:
             await self._within(
                 max(patience_ms, _CLOSE_MS),
@@ -275,7 +276,7 @@ class PushMember:
 
     async def _give_up_expired(self) -> None:
         if isinstance(self._consumption, Concurrent):
-            self._consumption.give_up_expired(self._config.consume_timeout_ms)
+            self._consumption.give_up_expired(duration_ms(self._config.consume_timeout))
 
     async def _beat(self) -> None:
         """A heartbeat; who asks for one meanwhile shares it."""

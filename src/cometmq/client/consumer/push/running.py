@@ -7,6 +7,7 @@ from cometmq.client.consumer.push.owned_queue import OwnedQueue
 from cometmq.client.consumer.shared.offsets import Offsets
 from cometmq.client.consumer.shared.stacks import task_stacks, thread_stacks
 from cometmq.client.consumer.shared.stats import ConsumerStats
+from cometmq.client.durations import duration_ms
 from cometmq.protocol.bodies.consumer import ConsumerRunningInfo, ProcessQueueInfo
 from cometmq.protocol.bodies.heartbeat import ConsumeType, Subscription
 from cometmq.protocol.codes import VERSION_NAME
@@ -17,11 +18,14 @@ _SPELLED_OTHERWISE = {
     "consume_threads": "consumeThreadMax",
     "pull_threshold_size_for_queue_mib": "pullThresholdSizeForQueue",
     "pull_threshold_size_for_topic_mib": "pullThresholdSizeForTopic",
-    "pull_interval_ms": "pullInterval",
-    "suspend_current_queue_ms": "suspendCurrentQueueTimeMillis",
-    "await_termination_when_shutdown_ms": "awaitTerminationMillisWhenShutdown",
 }
-_NOT_SHOWN = frozenset({"allocation", "consume_timestamp", "consume_timeout_ms", "offset_folder"})
+# In milliseconds, as in Java.
+_DURATIONS = {
+    "pull_interval": "pullInterval",
+    "suspend_current_queue_time": "suspendCurrentQueueTimeMillis",
+    "await_termination_when_shutdown": "awaitTerminationMillisWhenShutdown",
+}
+_NOT_SHOWN = frozenset({"allocation", "consume_timestamp", "consume_timeout", "offset_folder"})
 
 
 def running_properties(
@@ -31,11 +35,14 @@ def running_properties(
     shown = {
         _spelled(name): _text(getattr(config, name))
         for name in config.__dataclass_fields__
-        if name not in _NOT_SHOWN
+        if name not in _NOT_SHOWN and name not in _DURATIONS
+    }
+    shown |= {
+        java_name: str(duration_ms(getattr(config, name))) for name, java_name in _DURATIONS.items()
     }
     return shown | {
         "consumeThreadMin": str(config.consume_threads),
-        "consumeTimeout": str(config.consume_timeout_ms // 60_000),
+        "consumeTimeout": str(int(config.consume_timeout // 60)),
         "PROP_NAMESERVER_ADDR": "".join(f"{address};" for address in name_servers),
         "PROP_CONSUME_TYPE": ConsumeType.PASSIVELY.value,
         "PROP_CONSUMER_START_TIMESTAMP": str(start_ms),
