@@ -35,7 +35,7 @@ class Settings:
 
     if not TYPE_CHECKING:  # a type checker knows the names from the fields
 
-        def __new__(cls, *_: object, **given: object) -> Self:  # noqa: D102
+        def __new__(cls, *_: object, **given: object) -> Self:
             for name in given.keys() - cls.__dataclass_fields__.keys():
                 raise BadSetting(cls._unknown(name))
             return super().__new__(cls)
