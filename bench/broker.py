@@ -127,10 +127,15 @@ def resident(broker: Broker) -> str:
 
 
 def warm(broker: Broker) -> None:
-    """Until a JVM has compiled what is hot."""
+    """Until a JVM has compiled what is hot: sends, batches and pulls have code of their own."""
     client = RawClient(broker.port)
+    load.introduce(client)
     for body in BODIES.values():
         client.flood([load.send(body, n % load.QUEUES) for n in range(60_000)], 64)
+        client.flood([load.send_batch(body, n % load.QUEUES) for n in range(3_000)], 4)
+    pulled = [load.pull(n % load.QUEUES, n // load.QUEUES * load.PULLED) for n in range(1_000)]
+    for _ in range(20):
+        client.flood(pulled, 16)
     client.close()
 
 

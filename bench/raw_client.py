@@ -47,6 +47,10 @@ class RawClient:
         """Send, and wait for nothing."""
         self._socket.sendall(frames)
 
+    def fileno(self) -> int:
+        """For selectors."""
+        return self._socket.fileno()
+
     def answers(self) -> tuple[int, int]:
         """Wait for more bytes: how many answers they complete, and how many of these are good."""
         data = self._socket.recv(_READ_SIZE)
