@@ -29,7 +29,7 @@ from cometmq.protocol.java.values import java_text
 from cometmq.remoting.config import ServerConfig
 from cometmq.remoting.dispatch import Route, Routes
 from cometmq.settings.live_settings import UpdateRules
-from cometmq.settings.settings import NOT_OF_4_9, PROMISES, Settings
+from cometmq.settings.settings import NOT_OF_4_9, UNSUPPORTED, Settings
 from cometmq.settings.unused_settings import (
     FixedBrokerConfig,
     FixedServerConfig,
@@ -262,7 +262,7 @@ def _unused(
         if (key := field.encode_name) not in without:
             kind, _ = _described(field.type)
             update = "accepted" if key in rules.accepted else "refused"
-            bounds = (PROMISES[key] or "empty") if key in PROMISES else _bounds(kind)
+            bounds = (UNSUPPORTED[key] or "empty") if key in UNSUPPORTED else _bounds(kind)
             yield f"| `{key}` | {_default(field)} | {bounds} | {update} |"
 
 

@@ -1,10 +1,11 @@
-"""Work that nobody awaits: kept until it is done, its failures logged, ended with its owner."""
+"""Background tasks of a server or a client: failures are logged, `close` cancels them."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from cometmq.log_event import LogEvent
 from cometmq.seams import Clock
 
 log = logging.getLogger(__name__)
@@ -12,24 +13,24 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """What it gives; whoever stops waiting does not stop it half way."""
+async def shielded(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`; it runs to its end also if the caller is canceled."""
     return await asyncio.shield(asyncio.ensure_future(work))
 
 
 class Background:
-    """The tasks of one process or client."""
+    """The background tasks of one server or client."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
-        """Run it; `what` names it where it fails."""
+        """Run `work` in a task; `what` names it in the log if it fails."""
         task = asyncio.get_running_loop().create_task(self._guarded(work, what))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: work.close())  # it may have been ended before it began
+        task.add_done_callback(lambda _: work.close())  # if it was canceled before it began
         return task
 
     def every(
@@ -38,11 +39,11 @@ class Background:
         work: Callable[[], Coroutine[Any, Any, None]],
         what: str,
     ) -> asyncio.Task[None]:
-        """Run it again and again, each time so long after the last; a failure ends one run only."""
+        """Repeat `work`, with a pause of `interval_ms()` before each run. Failures are logged."""
         return self.start(self._repeated(interval_ms, work, what), what)
 
     async def close(self) -> None:
-        """End what runs."""
+        """Cancel all tasks, and wait until they have ended."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -62,4 +63,4 @@ class Background:
         try:
             await work
         except Exception:
-            log.exception("%s failed", what)
+            log.exception(LogEvent(f"{what} failed"))

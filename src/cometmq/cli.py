@@ -1,16 +1,18 @@
-"""The command line: one entry point, one sub-command per process. Parses, builds settings, runs.
+"""The command line: one sub-command per kind of process, and RocketMQ's names for three of them.
 
-Sub-commands import what they need when they run, so that `cometmq --help` and short commands stay
-quick.
+Each sub-command imports what it needs when it runs, so that `cometmq --help` and short commands
+stay fast.
 """
 
 import os
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from cometmq import collector
 from cometmq.errors import UserError, WorldError
@@ -19,33 +21,34 @@ from cometmq.spark.commands import pipeline
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
-# What every server is given, by the original's flags.
+# Options of every server, with the flags of Apache's scripts.
 Pairs = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings, over the file's.")
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="Settings; they override the file."),
 ]
 SettingsFile = Annotated[
-    Path | None, typer.Option("-c", "--configFile", help="Settings file, key=value lines.")
+    Path | None, typer.Option("-c", "--configFile", help="Settings file with key=value lines.")
 ]
 PrintSettings = Annotated[
-    bool, typer.Option("-p", "--printConfigItem", help="Print all settings and leave.")
+    bool, typer.Option("-p", "--printConfigItem", help="Print all settings and exit.")
 ]
 LogLevels = Annotated[
-    str, typer.Option(help="From which level on, and for parts: info,store=debug")
+    str, typer.Option(help="Lowest level to log, also of single modules: info,store=debug")
 ]
-LogFile = Annotated[Path | None, typer.Option(help="Log there, rotated, and not to stderr.")]
-LogJson = Annotated[bool, typer.Option("--log-json", help="Log a JSON object a line.")]
+LogFile = Annotated[Path | None, typer.Option(help="Log to this file, rotated, not to stderr.")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Log one JSON object per line.")]
 
 
 def _begin_to_serve() -> None:
-    """What comes before the imports of a server."""
-    collector.rest()
-    # For numpy, of which the store uses whole numbers only: threads for products of floats take as
-    # long to start as all the rest of it to load.
+    """Prepare the process before the server's modules are imported."""
+    collector.pause()
+    # numpy, which the store uses for integers only: starting its threads for matrix products
+    # takes as long as loading all the rest of it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 class ServerKind(Enum):
-    """What can be stopped."""
+    """The kinds of servers that `shutdown` can stop."""
 
     NAMESRV = "namesrv"
     BROKER = "broker"
@@ -76,11 +79,11 @@ def _any_command(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print it and leave."
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
-    """What holds for every sub-command."""
+    """Options before the sub-command."""
 
 
 @app.command(context_settings=_HELP)
@@ -89,7 +92,7 @@ def namesrv(
     config: SettingsFile = None,
     print_settings: PrintSettings = False,
     namesrv_addr: Annotated[
-        str | None, typer.Option("-n", "--namesrvAddr", hidden=True, help="Taken and not used.")
+        str | None, typer.Option("-n", "--namesrvAddr", hidden=True, help="Ignored.")
     ] = None,
     log_level: LogLevels = "info",
     log_file: LogFile = None,
@@ -103,7 +106,7 @@ def namesrv(
     from cometmq.settings.start_settings import Given
 
     start_logging(log_level, file=log_file, as_json=log_json)
-    given = Given(parse_pairs(settings or []), config, _parsed(config))
+    given = Given.read(parse_pairs(settings or []), config)
     chosen = namesrv_settings(given, Path.home() / "namesrv")
     if print_settings:
         typer.echo(as_properties(chosen.config, *chosen.unused), nl=False)
@@ -127,11 +130,11 @@ def broker(
     settings: Pairs = None,
     config: SettingsFile = None,
     namesrv_addr: Annotated[
-        str | None, typer.Option("-n", "--namesrvAddr", help="Name servers, with ;")
+        str | None, typer.Option("-n", "--namesrvAddr", help="Name servers: host:port;host:port")
     ] = None,
     print_settings: PrintSettings = False,
     print_important: Annotated[
-        bool, typer.Option("-m", "--printImportantConfig", help="Print the main ones and leave.")
+        bool, typer.Option("-m", "--printImportantConfig", help="Print the main settings and exit.")
     ] = False,
     log_level: LogLevels = "info",
     log_file: LogFile = None,
@@ -148,7 +151,7 @@ def broker(
     start_logging(log_level, file=log_file, as_json=log_json)
     command_line = {} if namesrv_addr is None else {"namesrvAddr": namesrv_addr}
     command_line |= parse_pairs(settings or [])
-    chosen = broker_settings(Given(command_line, config, _parsed(config)))
+    chosen = broker_settings(Given.read(command_line, config))
     if print_settings or print_important:
         shown = as_properties(chosen.config, chosen.store, *chosen.unused)
         lines = shown.splitlines(keepends=True)
@@ -176,20 +179,20 @@ def broker(
 def standalone(
     settings: Pairs = None,
     store: Annotated[
-        Path | None, typer.Option(help="Folder of all it keeps; ~/.cometmq if none is given.")
+        Path | None, typer.Option(help="Folder for all its files.", show_default="~/.cometmq")
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of the name server; 0: any free one.")
+        int, typer.Option(min=0, max=65535, help="Port of the name server; 0: any free one.")
     ] = 9876,
     broker_port: Annotated[
         int | None,
         typer.Option(
-            min=0, max=65535, help="Of the broker; 0: any free one.", show_default="10911"
+            min=0, max=65535, help="Port of the broker; 0: any free one.", show_default="10911"
         ),
     ] = None,
     print_address: Annotated[
-        bool, typer.Option("--print-address", help="Print the name server's address and no more.")
+        bool, typer.Option("--print-address", help="Print only the name server's address.")
     ] = False,
     log_level: LogLevels = "warning",
     log_file: LogFile = None,
@@ -228,10 +231,10 @@ def standalone(
 @app.command(context_settings=_HELP)
 def demo(
     patience: Annotated[
-        float, typer.Option(min=1, help="Seconds until a story that does not end has failed.")
+        float, typer.Option(min=1, help="Seconds after which an unfinished story has failed.")
     ] = 30,
 ) -> None:
-    """Play the quick start in the terminal: five stories, on a cluster of their own."""
+    """Play the quick start in the terminal: five stories on a temporary cluster."""
     from rich.console import Console
 
     from cometmq.demo.show import run_demo
@@ -240,14 +243,16 @@ def demo(
 
 
 @app.command(context_settings=_HELP)
-def shutdown(kind: Annotated[ServerKind, typer.Argument(help="What to stop.")]) -> None:
-    """Stop what was started on this machine by this user."""
+def shutdown(
+    kind: Annotated[ServerKind, typer.Argument(help="The kind of server to stop.")],
+) -> None:
+    """Stop all servers of a kind that this user runs on this machine."""
     from cometmq.process import STOP_MS_MAX
     from cometmq.running import running
 
     found = running(kind.value)
     if not found:
-        raise UserError(f"no {kind.value} of yours is running here")
+        raise UserError(f"this user runs no {kind.value} on this machine")
     for each in found:
         each.stop(2 * STOP_MS_MAX)
         typer.echo(f"stopped {kind.value} {each.pid}")
@@ -260,56 +265,51 @@ def shutdown(kind: Annotated[ServerKind, typer.Argument(help="What to stop.")]) 
 def admin(
     words: Annotated[list[str] | None, typer.Argument(metavar="COMMAND [OPTIONS]...")] = None,
 ) -> None:
-    """Look at a cluster, and change it: `cometmq admin help` lists what can be done."""
+    """Inspect and change a cluster; `cometmq admin help` lists the commands."""
     from cometmq.admin.command_line.main import main as run_admin
 
     raise typer.Exit(run_admin(words or [], "cometmq admin"))
 
 
-def _parsed(path: Path | None) -> dict[str, str]:
-    """What a settings file says."""
-    from cometmq.settings.settings import parse_file
-
-    if path is None:
-        return {}
-    try:
-        return parse_file(path.read_bytes(), str(path))
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from error
-
-
 def main() -> None:
-    """`cometmq`."""
-    _run([], None)
+    """Run `cometmq`."""
+    _run(get_command(app), None)
 
 
 def mqnamesrv() -> None:
-    """`mqnamesrv`, as the original's script: `cometmq namesrv`."""
-    _run(["namesrv"], "mqnamesrv")
+    """Run `cometmq namesrv` under the name of Apache's script."""
+    _run_alone("namesrv", "mqnamesrv")
 
 
 def mqbroker() -> None:
-    """`mqbroker`, as the original's script: `cometmq broker`."""
-    _run(["broker"], "mqbroker")
+    """Run `cometmq broker` under the name of Apache's script."""
+    _run_alone("broker", "mqbroker")
 
 
 def mqshutdown() -> None:
-    """`mqshutdown`, as the original's script: `cometmq shutdown`."""
-    _run(["shutdown"], "mqshutdown")
+    """Run `cometmq shutdown` under the name of Apache's script."""
+    _run_alone("shutdown", "mqshutdown")
 
 
-# What a command line that cannot be understood raises; typer gives it no name of its own.
+# The error of a bad command line, for which typer has no public name.
 _UsageError: type[typer.BadParameter] = typer.BadParameter.mro()[1]
 
 
-def _run(first: list[str], name: str | None) -> None:
-    """What a person can mend is told in one line."""
+def _run_alone(sub_command: str, name: str) -> None:
+    group = get_command(app)
+    assert isinstance(group, TyperGroup), "the app has several commands"
+    _run(group.commands[sub_command], name)
+
+
+def _run(command: Any, name: str | None) -> None:
+    """Run it. An error that the user can fix is one line on stderr."""
     try:
-        sys.exit(app([*first, *sys.argv[1:]], prog_name=name, standalone_mode=False))
+        sys.exit(command(prog_name=name, standalone_mode=False))
     except _UsageError as error:
-        if text := " ".join(error.format_message().split()):  # none: help was asked for, and given
-            path = name or (error.ctx.command_path if error.ctx else "cometmq")
-            typer.echo(f"cometmq: {text} (see {path} -h)", err=True)
+        text = " ".join(error.format_message().split())
+        if text:  # empty if the help was printed
+            path = error.ctx.command_path if error.ctx else name or "cometmq"
+            typer.echo(f"{name or 'cometmq'}: {text} (see {path} -h)", err=True)
         sys.exit(error.exit_code)
     except (UserError, WorldError) as error:
-        sys.exit(f"cometmq: {error}")
+        sys.exit(f"{name or 'cometmq'}: {error}")

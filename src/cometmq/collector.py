@@ -1,19 +1,20 @@
-"""Python's collector of garbage, which rests while a process starts.
+"""Pauses Python's garbage collector while a process starts.
 
-What imports make is no garbage: to look for some takes a tenth of a short command's time. And what
-a server has when it begins to serve, it keeps: no collection looks at that again.
+Imports create no garbage, and collections take a tenth of the run time of a short command. Objects
+that exist when a server starts to serve live as long as the process: `resume` excludes them from
+later collections.
 """
 
 import gc
 
 
-def rest() -> None:
-    """From the start of a process until `wake`."""
+def pause() -> None:
+    """Run no collections until `resume`."""
     gc.disable()
 
 
-def wake() -> None:
-    """All that there is, is kept; what comes now may become garbage. Nothing if it did not rest."""
+def resume() -> None:
+    """Collect garbage again, except among the objects that exist now. No effect if not paused."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

@@ -1,22 +1,23 @@
-"""Log lines about refused requests: one when refusing begins and one when it has ended.
+"""Rate-limited log events about refusals: one when an episode begins and one when it has ended.
 
-A refusal costs the peer one answer; a log line for each would cost the disk. An episode begins with
-the first refusal and ends once there was none for a while, so one kind of refusal writes at most
-two lines in that time.
+A peer can cause any number of refusals; a log line for each would fill the disk. An episode begins
+with the first refusal and ends after `QUIET_MS` without one. One `RefusalLog` therefore writes at
+most two lines per `QUIET_MS`.
 """
 
 from logging import Logger
 
+from cometmq.log_event import LogEvent
 from cometmq.seams import Clock
 
-QUIET_MS = 10_000  # without a refusal: the episode has ended
+QUIET_MS = 10_000  # the episode ends after this time without a refusal
 
 
 class RefusalLog:
-    """One kind of refusal."""
+    """Logs the episodes of one kind of refusal."""
 
     def __init__(self, log: Logger, clock: Clock, what: str) -> None:
-        """`what` names the refused thing in the last line, as in "connections"."""
+        """`what` is the subject of the log lines, such as "connections"."""
         self._log = log
         self._clock = clock
         self._what = what
@@ -25,21 +26,20 @@ class RefusalLog:
         self._count = 0  # refusals in this episode; 0 outside of one
 
     def refused(self, reason: str) -> None:
-        """Count one refusal; log the reason if it is the first of an episode. Runs on the loop."""
+        """Count a refusal; log the reason if it is the first of an episode. Call on the loop."""
         self._last_ms = self._clock.monotonic_ms()
         self._count += 1
         if self._count == 1:
             self._began_ms = self._last_ms
-            self._log.warning("%s are refused: %s", self._what, reason)
-            self._clock.call_later(QUIET_MS, self._look)
+            self._log.warning(LogEvent(f"{self._what} are refused", reason=reason))
+            self._clock.call_later(QUIET_MS, self._check_end)
 
-    def _look(self) -> None:
+    def _check_end(self) -> None:
         quiet_ms = self._clock.monotonic_ms() - self._last_ms
         if quiet_ms < QUIET_MS:
-            self._clock.call_later(QUIET_MS - quiet_ms, self._look)
+            self._clock.call_later(QUIET_MS - quiet_ms, self._check_end)
             return
-        lasted_ms = self._last_ms - self._began_ms
-        self._log.warning(
-            "%s are accepted again: %d were refused in %d ms", self._what, self._count, lasted_ms
-        )
+        duration_ms = self._last_ms - self._began_ms
+        text = f"{self._what} are accepted again"
+        self._log.warning(LogEvent(text, refused=self._count, duration_ms=duration_ms))
         self._count = 0

@@ -1,4 +1,4 @@
-"""One message through a cluster and back, to see that it works."""
+"""A self-check of a cluster: sends one message and reads it back."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -10,6 +10,7 @@ from cometmq.client.message import Message
 from cometmq.client.send.producer import Producer
 from cometmq.client.session.session import Session
 from cometmq.errors import PeerError, Refused, WorldError
+from cometmq.log_event import LogEvent
 from cometmq.standalone import Standalone
 
 log = logging.getLogger(__name__)
@@ -20,7 +21,7 @@ _QUEUES = 4
 
 
 async def self_check(name_server: str) -> None:
-    """Send, and read it back; WorldError if something else comes, and what clients raise."""
+    """Send a message and read it back. Raises WorldError if another message is read."""
     async with Session.own(ClientConfig(name_servers=name_server)) as session:
         async with Producer(GROUP, session=session) as producer:
             sent = await producer.send(Message(TOPIC, b"are you there?"))
@@ -32,13 +33,13 @@ async def self_check(name_server: str) -> None:
 
 @asynccontextmanager
 async def checked(cluster: Standalone) -> AsyncIterator[Standalone]:
-    """The cluster, running and checked; WorldError if it does not do what it should."""
+    """Run the cluster, and check it before the `with` block. Raises WorldError if a check fails."""
     async with cluster:
-        await cluster.create_topic(TOPIC, _QUEUES)  # a broker may be set to make none by itself
+        await cluster.create_topic(TOPIC, _QUEUES)  # autoCreateTopicEnable may be false
         try:
             await self_check(cluster.name_server)
         except Refused as error:
-            log.warning("the broker serves, but its settings refused the self-check: %s", error)
+            log.warning(LogEvent("the broker's settings do not allow the self-check", reason=error))
         except (PeerError, WorldError) as error:
             raise WorldError(f"the self-check failed: {error}") from error
         yield cluster

@@ -1,6 +1,7 @@
-"""A server as a process: what it leaves behind when something fails, and its note."""
+"""A server as a process: start, stop, failures, pid files, log events."""
 
 import asyncio
+import logging
 import os
 from pathlib import Path
 
@@ -25,40 +26,57 @@ class Server:
         self.is_left = True
 
 
-def test_a_server_is_left_if_whoever_is_told_of_it_fails():
+def test_a_server_is_stopped_if_the_started_callback_fails():
     server = Server()
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(process._serve(lambda: server, lambda _: 1 / 0))
+        asyncio.run(process._serve("broker", lambda: server, lambda _: 1 / 0))
     assert server.is_left
 
 
-def test_one_that_does_not_stop_is_told_in_one_line(monkeypatch):
+def test_a_server_that_does_not_stop_is_reported(monkeypatch):
     monkeypatch.setattr(process, "STOP_MS_MAX", 10)
 
     async def test():
-        await process._serve(lambda: Server(asyncio.Event()), lambda _: os.kill(os.getpid(), 15))
+        await process._serve(
+            "broker", lambda: Server(asyncio.Event()), lambda _: os.kill(os.getpid(), 15)
+        )
 
-    with pytest.raises(WorldError, match="not stopped within 10 ms"):
+    with pytest.raises(WorldError, match="did not stop within 10 ms"):
         asyncio.run(test())
+
+
+def test_start_and_stop_are_logged_with_reason_and_duration(caplog):
+    caplog.set_level(logging.INFO)
+
+    async def test():
+        await process._serve("broker", Server, lambda _: os.kill(os.getpid(), 15))
+
+    asyncio.run(test())
+    started, stopping, stopped = (record.msg for record in caplog.records)
+    assert (started.text, started.fields["pid"]) == ("broker started", os.getpid())
+    assert (stopping.text, stopping.fields) == ("broker stopping", {"reason": "SIGTERM"})
+    assert (stopped.text, stopped.fields["reason"]) == ("broker stopped", "SIGTERM")
+    assert 0 <= started.fields["duration_ms"] < 60_000
+    assert 0 <= stopped.fields["duration_ms"] < 60_000
 
 
 def no_home():
     raise RuntimeError("no home")
 
 
-def test_a_server_without_a_home_serves_all_the_same(monkeypatch):
+def test_a_server_needs_no_home_folder(monkeypatch):
     monkeypatch.setattr(Path, "home", no_home)
     with noted("broker"), pytest.raises(WorldError, match="no home"):
         running("broker")
 
 
-def test_notes_that_cannot_be_read_or_taken_away_are_passed_over(tmp_path, caplog):
+def test_pid_files_that_cannot_be_read_or_deleted_are_skipped(tmp_path, caplog):
     (tmp_path / "broker-1").mkdir()
     (tmp_path / f"broker-{os.getpid()}").write_bytes(b"\xff")
     assert running("broker", tmp_path) == []
-    assert "broker-1 cannot be read" in caplog.text
+    assert f"unreadable pid file path={tmp_path / 'broker-1'}" in caplog.text
     assert [each.name for each in tmp_path.iterdir()] == ["broker-1"]
     with noted("broker", tmp_path):
         (note,) = [each for each in tmp_path.iterdir() if each.name != "broker-1"]
         note.unlink()
-        note.mkdir()  # which cannot be unlinked
+        note.mkdir()  # a folder cannot be unlinked

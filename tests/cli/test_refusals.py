@@ -1,6 +1,6 @@
-"""What a person got wrong: one line that names the setting, a non-zero exit, and no file changed.
+"""User errors: one line that names the setting, a non-zero exit code, and no file changed.
 
-Each row is a command line in a situation; all of them find the same folder, which was used before.
+Each row is a command line; all of them run with a copy of the same used folder.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ SMALL = (
     "mappedFileSizeCommitLog=65536 mappedFileSizeConsumeQueue=2000 maxMessageSize=10000"
     " maxHashSlotNum=100 maxIndexNum=400"
 )
-# Where not even root can make a file.
+# A folder in which not even root can create a file.
 NOT_OURS = "/sys/kernel/cometmq"
 STATE = [
     "topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json",
@@ -43,7 +43,7 @@ def environment(home):
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory):
-    """The folder of a cluster that ran, took a message and stopped."""
+    """The folder of a cluster that stored a message and was stopped."""
     home = tmp_path_factory.mktemp("used")
     folder = home / "folder"
     running = subprocess.Popen(
@@ -87,8 +87,8 @@ class Place:
             if path != self.root / "home" and self.root / "home" not in path.parents
         }
 
-    def refused(self, line, told, situation=None):
-        """Run it: what it wrote, after all that every refusal has in common."""
+    def refused(self, line, expected, situation=None):
+        """Run the command, and check everything that all refusals have in common."""
         home = self.root / "home"
         home.mkdir(exist_ok=True)
         program, *words = self.line(line)
@@ -100,12 +100,13 @@ class Place:
             )  # fmt: skip
         assert done.returncode in (1, 2), done
         assert done.stdout == ""
-        assert done.stderr.startswith(("cometmq: ", "cometmq admin: ", "mqadmin: "))
+        name = "cometmq admin" if line.startswith(ADMIN) else program
+        assert done.stderr.startswith(f"{name}: ")
         assert done.stderr.count("\n") == 1, done.stderr
-        for part in self.line(told):
+        for part in self.line(expected):
             assert part in done.stderr
         assert self.files() == before
-        assert not [path for path in home.rglob("*") if path.is_file()], "nothing was begun"
+        assert not [path for path in home.rglob("*") if path.is_file()], "no file was created"
 
 
 @pytest.fixture
@@ -113,8 +114,8 @@ def place(tmp_path, used):
     return Place(tmp_path, used)
 
 
-# Command lines, and what their one line says: each word of it.
-ASKED_WRONGLY = {
+# Command lines, and the words that the error line contains.
+BAD_COMMAND_LINES = {
     # A wrong port or address
     f"{STANDALONE} --port 70000": "--port 65535",
     f"{STANDALONE} --port nine": "--port valid",
@@ -145,7 +146,7 @@ ASKED_WRONGLY = {
     f"{BROKER_THERE} storePathCommitLog={{file}}/x": "{file}/x storePathCommitLog",
     f"{NAMESRV} kvConfigPath={{file}}/kv.json": "{file}/kv.json kvConfigPath",
     f"{NAMESRV_THERE} --log-file {NOT_OURS}/log": f"--log-file {NOT_OURS}/log",
-    # A setting that there is not, or not so
+    # An unknown setting, or a bad value
     f"{STANDALONE} brokerNam=x": "brokerNam mean brokerName?",
     f"{STANDALONE} fileReservedTime=-1": "fileReservedTime=-1",
     f"{BROKER_THERE} brokerNam=x": "brokerNam mean brokerName?",
@@ -157,13 +158,13 @@ ASKED_WRONGLY = {
 }
 
 
-@pytest.mark.parametrize("line", ASKED_WRONGLY)
-def test_what_cannot_be(place, line):
-    place.refused(line, ASKED_WRONGLY[line])
+@pytest.mark.parametrize("line", BAD_COMMAND_LINES)
+def test_bad_command_lines_are_refused(place, line):
+    place.refused(line, BAD_COMMAND_LINES[line])
 
 
 @pytest.mark.parametrize(
-    ("line", "taken", "told"),
+    ("line", "occupied", "expected"),
     [
         ("cometmq standalone --store {folder} --port {port}", "{port}", "--port"),
         (f"{STANDALONE} --broker-port {{port}}", "{port}", "--broker-port"),
@@ -173,10 +174,10 @@ def test_what_cannot_be(place, line):
         (NAMESRV_THERE, "{port}", "listenPort"),
     ],
 )
-def test_a_port_that_is_taken(place, line, taken, told):
-    (port,) = place.line(taken)
+def test_a_port_in_use(place, line, occupied, expected):
+    (port,) = place.line(occupied)
     with socket.create_server(("127.0.0.1", int(port))):
-        place.refused(line, f"127.0.0.1:{port} in use {told}")
+        place.refused(line, f"127.0.0.1:{port} in use {expected}")
 
 
 @contextmanager
@@ -187,11 +188,11 @@ def held(path):
 
 
 @pytest.mark.parametrize(
-    ("line", "told"), [(STANDALONE, "--store"), (BROKER_THERE, "storePathRootDir")]
+    ("line", "expected"), [(STANDALONE, "--store"), (BROKER_THERE, "storePathRootDir")]
 )
-def test_a_store_of_another_process(place, line, told):
+def test_a_store_of_another_process(place, line, expected):
     lock = place.folder / "store" / "lock"
-    place.refused(line, f"{lock} another process {told}", held(lock))
+    place.refused(line, f"{lock} another process {expected}", held(lock))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,7 @@ def test_a_store_of_another_process(place, line, told):
         *((BROKER_THERE, name, None) for name in STATE),
     ],
 )
-def test_state_that_cannot_be_read(place, line, name, backup):
+def test_a_damaged_state_file(place, line, name, backup):
     file = place.folder / "store" / "config" / name
     file.write_text('{"broken":')
     file.with_name(f"{name}.bak").unlink(missing_ok=True)
@@ -214,7 +215,7 @@ def test_state_that_cannot_be_read(place, line, name, backup):
 @pytest.mark.parametrize(
     ("line", "content"), [(STANDALONE, '{"configTable":'), (NAMESRV_THERE, "[]")]
 )
-def test_name_server_state_that_cannot_be_read(place, line, content):
+def test_a_damaged_state_file_of_the_name_server(place, line, content):
     file = place.folder / "namesrv" / "kvConfig.json"
     file.write_text(content)
     place.refused(line, f"{file} damaged repair")

@@ -1,4 +1,4 @@
-"""A standalone cluster: the address it tells, and its check of itself."""
+"""A standalone cluster: the address that it advertises, and its self-check."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ def check(folder, **settings):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
-def test_who_listens_everywhere_tells_an_address_of_this_machine(tmp_path, host):
+def test_a_cluster_on_all_interfaces_advertises_an_address_of_this_machine(tmp_path, host):
     cluster = Standalone(tmp_path, host=host)
     assert cluster._broker()._config.broker_ip1 == local_ip()
     assert cluster._namesrv()._config.bind_address == host
@@ -28,18 +28,18 @@ def test_who_listens_everywhere_tells_an_address_of_this_machine(tmp_path, host)
     assert with_own._broker()._config.broker_ip1 == "10.0.0.1"
 
 
-def test_a_broker_that_makes_no_topics_is_checked_too(tmp_path, caplog):
+def test_the_check_needs_no_automatic_topics(tmp_path, caplog):
     assert check(tmp_path, autoCreateTopicEnable="false")
     assert "self-check" not in caplog.text
 
 
-def test_one_that_may_refuse_it_serves_with_a_warning(tmp_path, caplog):
+def test_a_broker_that_refuses_the_check_serves_with_a_warning(tmp_path, caplog):
     assert check(tmp_path, autoCreateSubscriptionGroup="false")
-    assert "refused the self-check" in caplog.text
+    assert "do not allow the self-check" in caplog.text
 
 
 @pytest.mark.parametrize("error", [Malformed("odd"), WorldError("odd")])
-def test_a_check_that_fails_is_one_line(tmp_path, monkeypatch, error):
+def test_a_failed_check_is_one_line(tmp_path, monkeypatch, error):
     async def fails(name_server):
         raise error
 

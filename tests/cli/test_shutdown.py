@@ -1,4 +1,4 @@
-"""`mqshutdown` stops what this user runs here, and nothing else."""
+"""`mqshutdown` stops the servers of this user on this machine, and no other process."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ STOP_S_MAX = 60
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """Of whoever starts and stops here."""
+    """The home folder of all processes of a test."""
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
 
@@ -27,7 +27,7 @@ def shutdown(kind):
 
 
 def started(folder, kind):
-    """A process of a kind that has said that it is ready."""
+    """A process of a kind, after it printed that it is ready."""
     options = {
         "namesrv": lambda: CometNamesrv(folder)._arguments(),
         "broker": lambda: CometBroker(folder, namesrv=f"127.0.0.1:{free_port()}")._arguments(),
@@ -43,7 +43,7 @@ def started(folder, kind):
 
 
 @pytest.mark.parametrize("kind", ["namesrv", "broker", "standalone"])
-def test_it_stops_those_of_a_kind(home, kind):
+def test_it_stops_all_servers_of_a_kind(home, kind):
     with started(home / "wanted", kind) as process:
         try:
             done = shutdown(kind)
@@ -53,11 +53,11 @@ def test_it_stops_those_of_a_kind(home, kind):
         finally:
             process.kill()
     assert again.returncode == 1
-    assert again.stderr == f"cometmq: no {kind} of yours is running here\n"
+    assert again.stderr == f"mqshutdown: this user runs no {kind} on this machine\n"
 
 
-def test_a_note_of_another_process_stops_nobody(tmp_path):
-    """The pid was given to somebody else: here, to us."""
+def test_a_pid_file_of_another_process_stops_nothing(tmp_path):
+    """The pid now belongs to another process: this one."""
     with noted("broker", tmp_path):
         assert [each.pid for each in running("broker", tmp_path)] == [os.getpid()]
         (tmp_path / f"broker-{os.getpid()}").write_text("1")

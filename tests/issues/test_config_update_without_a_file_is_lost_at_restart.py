@@ -67,7 +67,8 @@ def test_what_no_request_can_change_is_not_read_from_there(tmp_path):
         found = shown(broker)
     assert (found["traceOn"], found["storePathRootDir"]) == ("false", str(store))
     assert found["brokerName"] != "old"
-    assert f"3 settings of {file} are ignored" in broker.log
+    keys = '"brokerName, listenPort, storePathRootDir"'
+    assert f"settings that no request can change ignored path={file} keys={keys}" in broker.log
 
 
 @pytest.mark.parametrize("content", [b"traceOn=perhaps\n", b"\xff\xfe\n"])

@@ -106,7 +106,7 @@ def test_apache_ignores_what_is_refused_here(servers):
         ("nonsense=1", "unknown setting nonsense"),
         ("waitTimeMillsInPullQueue=abc", "waitTimeMillsInPullQueue=abc: expected an integer"),
         ("brokerPermission=99999999999", "brokerPermission=99999999999: expected an integer"),
-        ("flushDiskType=NOPE", "flushDiskType=NOPE: invalid enum value"),
+        ("flushDiskType=NOPE", "flushDiskType=NOPE: expected ASYNC_FLUSH or SYNC_FLUSH"),
     ):
         assert ask(apache.address, update_code, text.encode()).code == 0, text
         reply = update(ours, text)

@@ -65,7 +65,8 @@ def test_a_path_in_the_file_is_ignored(tmp_path, monkeypatch, kind):
     with kind(tmp_path / "server", "-c", "server.conf") as server:
         assert shown(server)[KEYS[kind]] == str(file)
         assert update(server, first).code == 0
-    assert f"{KEYS[kind]} in the settings file is ignored: changes go to {file}" in server.log
+    ignored = f"setting in the -c file ignored key={KEYS[kind]} changes_go_to={file}"
+    assert ignored in server.log
     assert file.read_text() == f"{KEYS[kind]}=conf/server.conf\n{first}\n"
     assert files_under(tmp_path) == {"server.conf", "server.conf.bak"}
 
@@ -94,7 +95,7 @@ def test_a_file_that_is_gone_is_not_made_anew(tmp_path, kind):
         file.unlink()
         reply = update(server, first)
         assert reply.code == 1
-        assert f"nothing is changed, as {file} is gone" in reply.remark
+        assert f"nothing was changed: the -c file {file} of this server was deleted" in reply.remark
         assert not shown(server).items() >= values_of(first).items()
     assert not file.exists()
 
@@ -109,7 +110,7 @@ def test_a_setting_of_the_command_line_wins_and_the_log_says_so(tmp_path, kind):
     with kind(tmp_path / "server", "-c", str(file), f"{key}={other}") as server:
         assert update(server, first).code == 0
         assert shown(server)[key] == value
-    wins = f"the command line of this server sets {key}: at the next start it wins over {file}"
+    wins = f"the command line overrides this setting at the next start key={key}"
     assert wins in server.log
     with server:
         assert shown(server)[key] == other

@@ -44,17 +44,17 @@ def broker_settings(given: Given, disk: Disk | None = None) -> BrokerSettings:
         "storePathRootDir": str(Path.home() / "store"),
         "namesrvAddr": os.environ.get("NAMESRV_ADDR", ""),
     }
-    root = Path(given.says("storePathRootDir", suggested["storePathRootDir"]))
-    values, file = at_start(
+    root = Path(given.value("storePathRootDir", suggested["storePathRootDir"]))
+    values, places, file = at_start(
         given, "brokerConfigPath", root / CHANGES_FILE, UPDATE_RULES, disk or RealDisk()
     )
     shapes = (BrokerConfig, StoreConfig, IgnoredBrokerConfig, FixedBrokerConfig)
     built = cast(
         tuple[BrokerConfig, StoreConfig, IgnoredBrokerConfig, FixedBrokerConfig],
-        build_all(shapes, suggested | values),
+        build_all(shapes, suggested | values, places=places),
     )
     config, store_config, ignored, fixed = built
-    _check_addresses(config.namesrv_addr)
+    _check_addresses(config.namesrv_addr, places.get("namesrvAddr"))
     # Apache's broker sets these at start, whatever a file says.
     bloom = BloomFilter(
         config.max_error_rate_of_bloom_filter, config.expect_consumer_num_use_filter
@@ -67,13 +67,14 @@ def broker_settings(given: Given, disk: Disk | None = None) -> BrokerSettings:
     return BrokerSettings(config, store_config, (ignored, fixed), file)
 
 
-def _check_addresses(name_servers: str) -> None:
-    """One that no connection can ever be made to would be a broker that nobody finds."""
+def _check_addresses(name_servers: str, place: str | None) -> None:
+    """Raises BadSetting for a malformed address: clients could never find the broker."""
     try:
         for each in filter(None, name_servers.split(";")):
             parse_address(each)
     except Unreachable as error:
-        raise BadSetting(f"namesrvAddr: {error}") from error
+        at = "" if place is None else f"{place}: "
+        raise BadSetting(f"{at}namesrvAddr: {error}") from error
 
 
 @contextmanager

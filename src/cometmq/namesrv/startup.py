@@ -37,8 +37,10 @@ class NamesrvSettings(NamedTuple):
 def namesrv_settings(given: Given, home: Path, disk: Disk | None = None) -> NamesrvSettings:
     """The values over the defaults; BadSetting names the key that is wrong."""
     default = home / "namesrv.properties"
-    values, file = at_start(given, "configStorePath", default, UPDATE_RULES, disk or RealDisk())
+    values, places, file = at_start(
+        given, "configStorePath", default, UPDATE_RULES, disk or RealDisk()
+    )
     shapes = (NamesrvConfig, IgnoredServerConfig, FixedServerConfig)
     suggested = {"kvConfigPath": str(home / "kvConfig.json")}
-    config, *unused = build_all(shapes, suggested | values, ignored=_OF_BROKERS)
+    config, *unused = build_all(shapes, suggested | values, ignored=_OF_BROKERS, places=places)
     return NamesrvSettings(cast(NamesrvConfig, config), tuple(unused), file)

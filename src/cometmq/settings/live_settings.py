@@ -1,20 +1,22 @@
 """The settings in force, and the requests that change them.
 
-A request may change the settings that an allow-list names. The change is written to the settings
-file first, which the next start reads. Then it takes effect: immediately, at the next start, or
-not at all, as `UpdateRules` says of each key. What is shown is what the file and the request say.
+A request may change only the settings that `UpdateRules` lists. The change is first written to the
+settings file, which the next start reads. Then it takes effect: immediately, at the next start, or
+never, depending on the key. Listings show the value of the file, also before it takes effect.
 """
 
 import asyncio
 import logging
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar, cast
 
-from cometmq.background import to_its_end
+from cometmq.background import shielded
 from cometmq.errors import BadSetting, Refused
+from cometmq.log_event import LogEvent
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.java.java_properties import edit_properties
 from cometmq.seams import Disk
@@ -29,34 +31,33 @@ S = TypeVar("S", bound=Settings)
 class UpdateRules:
     """Which settings a request may change; a key in none of the sets is refused."""
 
-    live: frozenset[str]  # read each time they are needed
+    live: frozenset[str]  # read at each use
     next_start: frozenset[str]  # read at start
-    without_effect: frozenset[str]  # stored and shown, and nothing reads them
+    without_effect: frozenset[str]  # stored and shown, but never read
     refused: Mapping[str, str]  # the reason, by key
-    check: Callable[[Mapping[str, str]], None] = lambda changes: None  # BadSetting if it is bad
+    check: Callable[[Mapping[str, str]], None] = lambda changes: None  # raises BadSetting
 
     @property
     def accepted(self) -> frozenset[str]:
-        """What a request may change."""
         return self.live | self.next_start | self.without_effect
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """Where changes are stored, and what a start reads besides it."""
+    """The file for changes, and the keys of which a start reads another value."""
 
     path: Path
-    is_required: bool = False  # the -c file: if it is gone, changes are not written to a new one
-    command_line: frozenset[str] = frozenset()  # keys that it sets, which win at the next start
+    is_required: bool = False  # the -c file: if it was deleted, changes do not create a new one
+    command_line: frozenset[str] = frozenset()  # its keys: these values win at the next start
 
 
 class _Now(Protocol):
     def __call__(self, shape: type[S]) -> S:
-        """The settings of a kind as they are now."""
+        """The settings struct of this class, with the values in force."""
 
 
 class LiveSettings:
-    """One or more settings structs, replaced whole; what changes is written to a file first."""
+    """Settings structs. A change is written to a file first, then replaces whole structs."""
 
     def __init__(
         self,
@@ -66,24 +67,24 @@ class LiveSettings:
         disk: Disk,
     ) -> None:
         self._now = {type(each): each for each in settings}
-        self.all = settings  # as they are configured; those of `rules.next_start` not yet in force
+        self.all = settings  # as configured; changes of `rules.next_start` are not in force yet
         self._rules = rules
         self._file = SettingsFile(file) if isinstance(file, Path) else file
         self._disk = disk
-        # A send asks three times, and a dict answers soonest.
+        # A send reads settings three times; a dict lookup is the fastest way.
         self.now = cast(_Now, self._now.__getitem__)
         self._one_at_a_time = asyncio.Lock()
         self._listeners: list[Callable[[], None]] = []
-        self.changes = 0  # how often they were changed
+        self.changes = 0  # updates that were carried out
 
-    def on_change(self, told: Callable[[], None]) -> None:
-        """Call this after each change, from now on: for what does not ask `now` each time."""
-        self._listeners.append(told)
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after each change: for components that do not read `now` at each use."""
+        self._listeners.append(listener)
 
     async def update(self, properties: bytes) -> None:
-        """Change what the rules accept; one key that they do not, and nothing changes."""
-        # An asker that leaves does not leave the file and the settings different.
-        await to_its_end(self._update(properties))
+        """Change settings. Raises Refused, and changes nothing, if one key may not be changed."""
+        # A canceled request must not leave the file and the settings different.
+        await shielded(self._update(properties))
 
     async def _update(self, properties: bytes) -> None:
         async with self._one_at_a_time:
@@ -106,8 +107,8 @@ class LiveSettings:
         self.all = configured
         self._now.update({type(each): each for each in in_force})
         self.changes += 1
-        for told in self._listeners:
-            told()
+        for listener in self._listeners:
+            listener()
         self._report(changes)
 
     def _check_accepted(self, changes: Mapping[str, str]) -> None:
@@ -120,19 +121,17 @@ class LiveSettings:
             )
 
     def _report(self, changes: Mapping[str, str]) -> None:
-        effects = {"at the next start": self._rules.next_start}
-        effects["without effect"] = self._rules.without_effect
-        told = []
+        path = self._file.path
         for key, value in changes.items():
-            when = [effect for effect, keys in effects.items() if key in keys]
-            told.append(f"{key}={value}" + (f" ({when[0]})" if when else ""))
-        log.info("settings changed in %s: %s", self._file.path, ", ".join(told))
-        hidden = sorted(changes.keys() & self._file.command_line)
-        if hidden:
+            effect = (
+                "next start"
+                if key in self._rules.next_start
+                else ("none" if key in self._rules.without_effect else "now")
+            )
+            log.info(LogEvent("setting changed", key=key, value=value, effect=effect, path=path))
+        for key in sorted(changes.keys() & self._file.command_line):
             log.warning(
-                "the command line of this server sets %s: at the next start it wins over %s",
-                ", ".join(hidden),
-                self._file.path,
+                LogEvent("the command line overrides this setting at the next start", key=key)
             )
 
     async def _store(self, changes: Mapping[str, str]) -> None:
@@ -141,17 +140,17 @@ class LiveSettings:
         except FileNotFoundError as error:
             raise Refused(
                 ResponseCode.SYSTEM_ERROR,
-                f"nothing is changed, as {self._file.path} is gone: the server was started with it",
+                f"nothing was changed: the -c file {self._file.path} of this server was deleted",
             ) from error
-        except OSError as error:  # a file that is mounted, for one, as containers do
+        except OSError as error:  # a mounted file, for example, as in containers
             raise Refused(
                 ResponseCode.SYSTEM_ERROR,
-                f"nothing is changed, as {self._file.path} cannot be replaced: {error.strerror};"
-                " start the server with a settings file in a folder that it may write to",
+                f"nothing was changed: {self._file.path} cannot be replaced: {error.strerror};"
+                " start the server with a settings file in a writable folder",
             ) from error
 
     def _edit(self, changes: Mapping[str, str]) -> None:
-        """Runs in a thread. Durable when it returns; the content before is then in .bak."""
+        """Change the file durably; .bak then has the content before. Runs in a thread."""
         path = self._file.path
         try:
             before = self._disk.read(path)
@@ -159,9 +158,10 @@ class LiveSettings:
             if self._file.is_required:
                 raise
             before = b""
-        # Bytes that are no UTF-8, in a comment perhaps, stay as they are.
-        text = before.decode(errors="surrogateescape")
-        after = edit_properties(text, changes).encode(errors="surrogateescape")
+        # A byte order mark, and bytes that are not UTF-8, as in a comment, stay as they are.
+        mark = BOM_UTF8 if before.startswith(BOM_UTF8) else b""
+        text = before.removeprefix(mark).decode(errors="surrogateescape")
+        after = mark + edit_properties(text, changes).encode(errors="surrogateescape")
         if after == before:
             return
         if before:

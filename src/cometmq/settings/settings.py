@@ -1,7 +1,8 @@
 """Settings: RocketMQ's names in files and on the command line, typed structs inside.
 
-A settings struct lists what it knows; a description and bounds stand with each field. A key that
-nobody knows is refused with the nearest known one: in the original a typing error goes unnoticed.
+A settings struct defines the keys, with a description and bounds for each. Unknown keys are
+rejected with the closest match, unlike in Apache RocketMQ, where a typo goes unnoticed. Errors name
+the place of a value (`broker.conf:7`) and the values that are allowed.
 """
 
 import logging
@@ -10,27 +11,31 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
 from functools import cache
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 import msgspec
+import msgspec.inspect
 
 from cometmq.errors import BadSetting
+from cometmq.log_event import LogEvent
+from cometmq.protocol.java.java_properties import key_lines
 from cometmq.protocol.java.spelling import camel
 from cometmq.protocol.java.values import format_properties, java_text, parse_properties
 
 log = logging.getLogger(__name__)
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)  # so that mypy sees it inherited
+@dataclass_transform(frozen_default=True, kw_only_default=True)  # mypy: inherited by subclasses
 class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=camel()):
-    """Base of each process's settings."""
+    """Base class of the settings of a server, a store, or both."""
 
-    has_effect: ClassVar[bool] = True  # False: stored and shown, and nothing reads it
+    has_effect: ClassVar[bool] = True  # False: stored and shown, but never read
 
 
 S = TypeVar("S", bound=Settings)
 
-# Java's types: an integer setting is an int, but for these.
+# Integer settings that are a long in Java; all others are an int.
 _INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
 _LONGS = frozenset(
     {
@@ -52,9 +57,9 @@ _LONGS = frozenset(
 )
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 
-SECRET = frozenset({"tls.server.keyPassword"})  # never shown, in no log, reply or listing
+SECRET = frozenset({"tls.server.keyPassword"})  # never in a log, a reply or a listing
 
-# Keys that 4.9.7 does not know, and that are in many files: accepted, and named once in the log.
+# Keys of many existing files that 4.9.7 does not define: accepted, and logged at start.
 NOT_OF_4_9 = frozenset(
     {
         "abortFile",
@@ -69,12 +74,12 @@ NOT_OF_4_9 = frozenset(
     }
 )
 
-# Apache's broker takes an empty value of these for a value: what is shown must not have one.
+# Apache's broker treats an empty value of these as set, so they are omitted from listings.
 _UNSET_IF_EMPTY = frozenset({"storePathCommitLog"})
 
-# Those that promise what is not here, and the value with which they promise nothing: to start as
-# if nobody had asked would lose messages, or hide them.
-PROMISES = {
+# Settings of features that are missing here, and the value that disables each. Any other value is
+# rejected: to ignore it would lose or hide messages.
+UNSUPPORTED = {
     "enableDLegerCommitLog": "false",
     "enableLmq": "false",
     "enableMultiDispatch": "false",
@@ -84,22 +89,32 @@ PROMISES = {
 
 
 def parse_pairs(pairs: list[str]) -> dict[str, str]:
-    """`key=value` arguments of a command line."""
+    """The `key=value` arguments of a command line."""
     found = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key.strip():
-            raise BadSetting(f"{pair!r} is not key=value")
+            raise BadSetting(f"{pair!r}: expected key=value")
         found[key.strip()] = value.strip()
     return found
 
 
 def parse_file(content: bytes, name: str) -> dict[str, str]:
-    """A .properties file, such as broker.conf."""
+    """The keys and values of a .properties file, such as broker.conf."""
+    return {key: value.strip() for key, value in parse_properties(_text(content, name)).items()}
+
+
+def places_in(content: bytes, name: str) -> dict[str, str]:
+    """`name:line` of each key of a .properties file, for error messages."""
+    lines = key_lines(_text(content, name))
+    return {key: f"{name}:{line}" for key, line in lines.items()}
+
+
+def _text(content: bytes, name: str) -> str:
     try:
-        return {key: value.strip() for key, value in parse_properties(content.decode()).items()}
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadSetting(f"{name} is not UTF-8 text: {error}") from error
+        raise BadSetting(f"{name}: not UTF-8 text: {error}") from error
 
 
 def build(
@@ -109,7 +124,10 @@ def build(
     base: S | None = None,
     ignored: AbstractSet[str] = frozenset(),
 ) -> S:
-    """Settings with these values over the defaults, or over `base`; BadSetting names the key."""
+    """A settings struct with these values; other fields come from `base` or are defaults.
+
+    Raises BadSetting, which names the key, its place and the allowed values.
+    """
     (built,) = build_all((shape,), values, base=() if base is None else (base,), ignored=ignored)
     return cast(S, built)
 
@@ -120,44 +138,57 @@ def build_all(
     *,
     base: Sequence[Settings] = (),
     ignored: AbstractSet[str] = frozenset(),
+    places: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Settings, ...]:
-    """As `build`, for several kinds of settings that share one file.
+    """Like `build`, for several structs that share one file.
 
-    Keys of `ignored` are accepted although no shape has them.
+    Keys of `ignored` are accepted although no struct has them. `places` says for error messages
+    where a key was set.
     """
-    check_known(values.keys(), shapes, ignored)
-    for key, nothing in PROMISES.items():
-        if values.get(key, nothing).lower() != nothing:
-            raise BadSetting(f"{key}={values[key]}: this version has no such thing")
+    check_known(values.keys(), shapes, ignored, places)
+    for key, disabled in UNSUPPORTED.items():
+        if values.get(key, disabled).lower() != disabled:
+            remedy = f"set it to {disabled} or remove it" if disabled else "remove it"
+            raise BadSetting(f"{_at(key, places)}{key}={values[key]}: not supported; {remedy}")
     effective = {key for each in shapes if each.has_effect for key in each.__struct_encode_fields__}
     unused = sorted(values.keys() - effective)
     if unused and not base:  # at start
-        log.info("settings without effect: %s", ", ".join(unused))
+        log.info(LogEvent("settings without effect", keys=", ".join(unused)))
     kinds = {key: kind for shape in shapes for key, kind in _kinds(shape).items()}
     texts = {key: text for each in base for key, text in as_texts(each).items()}
-    texts |= {key: _as_java_reads(key, text, kinds.get(key)) for key, text in values.items()}
+    for key, text in values.items():
+        parsed = _as_java_reads(key, text, kinds.get(key))
+        if parsed is None:
+            raise BadSetting(_bad_value(key, text, shapes, places))
+        texts[key] = parsed
     try:
         return tuple(msgspec.convert(texts, shape, strict=False) for shape in shapes)
     except msgspec.ValidationError as error:
-        raise BadSetting(_told(str(error), texts)) from error
+        key = str(error).rpartition(" - at `$.")[2].removesuffix("`")
+        if key not in texts:
+            raise BadSetting(f"bad setting: {error}") from error
+        raise BadSetting(_bad_value(key, values.get(key, ""), shapes, places)) from error
 
 
 def check_known(
     keys: AbstractSet[str],
     shapes: Sequence[type[Settings]],
     ignored: AbstractSet[str] = frozenset(),
+    places: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """BadSetting for keys that no shape has, with the nearest that one has."""
+    """Raises BadSetting if no struct has one of the keys; the error suggests the closest match."""
     known = {key for shape in shapes for key in shape.__struct_encode_fields__}
     unknown = sorted(keys - known - ignored - NOT_OF_4_9)
     if unknown:
-        told = [f"{key}{_hint(key, known)}" for key in unknown]
-        raise BadSetting(f"unknown setting{'s' * (len(told) > 1)} {', '.join(told)}")
+        problems = (
+            f"{_at(key, places)}unknown setting {key}{_hint(key, known)}" for key in unknown
+        )
+        raise BadSetting("; ".join(problems))
 
 
 @cache
 def _kinds(shape: type[Settings]) -> dict[str, Any]:
-    """The plain type of each setting, by its key."""
+    """The type of each setting without its metadata, by key."""
     return {field.encode_name: _plain(field.type) for field in msgspec.structs.fields(shape)}
 
 
@@ -165,31 +196,59 @@ def _plain(kind: Any) -> Any:
     return _plain(kind.__origin__) if hasattr(kind, "__metadata__") else kind
 
 
-def _as_java_reads(key: str, text: str, kind: Any) -> str:
-    """Numbers and booleans in Java's forms and ranges; BadSetting for other forms.
+def _as_java_reads(key: str, text: str, kind: Any) -> str | None:
+    """A number or a boolean in a form that msgspec reads; None if the text is not one in Java.
 
-    Boolean.parseBoolean takes every text but `true` for false: a text that is neither is refused.
+    `Boolean.parseBoolean` reads every other text as false; such a text is rejected here.
     """
-    if kind is bool and text.lower() not in ("true", "false"):
-        raise BadSetting(f"{key}={text}: expected true or false")
+    if kind is bool:
+        return text if text.lower() in ("true", "false") else None
     if kind is int:
-        most = _LONG_MAX if key in _LONGS else _INT_MAX
-        if not _INTEGER.fullmatch(text):
-            raise BadSetting(f"{key}={text}: expected an integer")
-        number = int(text)
-        if not -most - 1 <= number <= most:
-            raise BadSetting(f"{key}={text}: expected an integer from {-most - 1} to {most}")
-        return str(number)
+        most = _int_max(key)
+        is_number = _INTEGER.fullmatch(text) and -most - 1 <= int(text) <= most
+        return str(int(text)) if is_number else None
     return text
 
 
-def _told(problem: str, texts: Mapping[str, str]) -> str:
-    """With the setting first: the converter names it last, as a path."""
-    what, _, path = problem.rpartition(" - at `$.")
-    key = path.removesuffix("`")
-    if key not in texts or key in SECRET:
-        return f"bad setting: {problem}"
-    return f"{key}={texts[key]}: {what[0].lower()}{what[1:]}"
+def _int_max(key: str) -> int:
+    return _LONG_MAX if key in _LONGS else _INT_MAX
+
+
+def _bad_value(
+    key: str, text: str, shapes: Sequence[type[Settings]], places: Mapping[str, str]
+) -> str:
+    shown = key if key in SECRET else f"{key}={text}"
+    return f"{_at(key, places)}{shown}: expected {_allowed(key, shapes)}"
+
+
+def _allowed(key: str, shapes: Sequence[type[Settings]]) -> str:
+    """The values that a setting can have, in words."""
+    types = {
+        field.encode_name: field.type
+        for shape in shapes
+        for field in msgspec.inspect.type_info(shape).fields  # type: ignore[attr-defined]
+    }
+    kind, description = types[key], ""
+    while isinstance(kind, msgspec.inspect.Metadata):
+        description = description or (kind.extra_json_schema or {}).get("description", "")
+        kind = kind.type
+    match kind:
+        case msgspec.inspect.EnumType():
+            return " or ".join(str(each.value) for each in kind.cls)
+        case msgspec.inspect.BoolType():
+            return "true or false"
+        case msgspec.inspect.IntType():
+            low = -_int_max(key) - 1 if kind.ge is None else kind.ge
+            return f"an integer from {low} to {_int_max(key) if kind.le is None else kind.le}"
+        case msgspec.inspect.FloatType():
+            return "a number"
+        case msgspec.inspect.StrType(pattern=str()):
+            return description
+    return "a text that is not empty"
+
+
+def _at(key: str, places: Mapping[str, str]) -> str:
+    return f"{places[key]}: " if key in places else ""
 
 
 def _hint(key: str, known: set[str]) -> str:
@@ -198,7 +257,7 @@ def _hint(key: str, known: set[str]) -> str:
 
 
 def as_texts(settings: Settings) -> dict[str, str]:
-    """Wire names and values, as a properties file holds them; what is None is left out."""
+    """Keys and values as a properties file has them, without those that are None."""
     names = zip(settings.__struct_fields__, settings.__struct_encode_fields__, strict=True)
     return {
         wire: java_text(msgspec.to_builtins(value))
@@ -208,7 +267,7 @@ def as_texts(settings: Settings) -> dict[str, str]:
 
 
 def as_properties(*settings: Settings) -> str:
-    """The text that getNamesrvConfig and getBrokerConfig show: all but the secrets."""
+    """The text that getNamesrvConfig and getBrokerConfig answer with: all but the secrets."""
     texts = {key: text for each in settings for key, text in as_texts(each).items()}
     for key in SECRET:
         texts.pop(key, None)

@@ -1,12 +1,12 @@
 """Settings of RocketMQ 4.9 that have no effect here: read from files, stored and shown.
 
-Tools list them and files set them, so that a file works on Apache's servers and on these.
-There are no thread pools, native selectors, direct memory, replicas or filter servers here.
+They are accepted so that one settings file works with Apache's servers and with these, and so that
+tools can list them. They configure thread pools, native selectors, direct memory, replicas and
+filter servers, which do not exist here.
 
-Each field is in one of two kinds of structs. A request may change the fields of the *Ignored*
-structs: nothing reads them, here. The fields of the *Fixed* structs tell Apache's servers where
-files are, which code to run or whom to trust; a request must not change them, because the same
-file may start Apache's server next.
+A request may change the fields of the *Ignored* structs. It must not change the fields of the
+*Fixed* structs: in Apache's servers these decide where files are, which code runs and which peers
+are trusted, and the same file may start Apache's server next.
 """
 
 import os
@@ -49,7 +49,7 @@ def _home() -> str | None:
 
 
 class IgnoredServerConfig(Settings, kw_only=True):
-    """Both servers; a request may change them."""
+    """Settings of both servers that a request may change."""
 
     has_effect: ClassVar[bool] = False
 
@@ -65,7 +65,7 @@ class IgnoredServerConfig(Settings, kw_only=True):
 
 
 class FixedServerConfig(Settings, kw_only=True):
-    """Both servers; a request must not change them."""
+    """Settings of both servers that a request must not change."""
 
     has_effect: ClassVar[bool] = False
 
@@ -73,7 +73,7 @@ class FixedServerConfig(Settings, kw_only=True):
 
 
 class IgnoredBrokerConfig(IgnoredServerConfig, kw_only=True, rename=camel(**_NAMES)):
-    """A broker and its store; a request may change them."""
+    """Settings of a broker and its store that a request may change."""
 
     # Connections to name servers
     client_worker_threads: int = 4
@@ -153,7 +153,7 @@ class IgnoredBrokerConfig(IgnoredServerConfig, kw_only=True, rename=camel(**_NAM
 
 
 class FixedBrokerConfig(FixedServerConfig, kw_only=True, rename=camel()):
-    """A broker and its store; a request must not change them."""
+    """Settings of a broker and its store that a request must not change."""
 
     message_store_plug_in: str = ""
     filter_server_nums: Annotated[int, Meta(ge=0, le=0)] = 0

@@ -19,7 +19,7 @@ _INTERRUPTED = 130
 
 def mqadmin() -> None:
     """`mqadmin`, as the original's script."""
-    collector.rest()
+    collector.pause()
     sys.exit(main(sys.argv[1:], "mqadmin"))
 
 
@@ -46,7 +46,7 @@ def _run(words: Sequence[str], program: str) -> int:
 
     from cometmq.admin.command_line.running import run
 
-    collector.wake()
+    collector.resume()
     has_failed = run(asked, sys.stdout)
     sys.stdout.flush()
     return FAILED if has_failed else DONE

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from cometmq.background import to_its_end
+from cometmq.background import shielded
 from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.tables.clients import Client, Clients
 from cometmq.broker.tables.groups import GroupTable
@@ -59,7 +59,7 @@ class ResetRoom:
             self.offsets.commit(ask.group, ask.topic, queue_id, offset)
         wants_flat = call.command.language == _FLAT_FOR
         # Also if the asker leaves: members that are not told would set them back.
-        await to_its_end(self._save_and_tell(members, ask, table, wants_flat))
+        await shielded(self._save_and_tell(members, ask, table, wants_flat))
         return Reply(body=dumps(ResetOffsets(offset_table=self._queues(ask.topic, table))))
 
     async def _save_and_tell(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _NATURAL = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
+_BREAK = re.compile(r"\r\n|\r|\n")
 _BLANK = " \t\f"
 # Key, separator (white space, at most one of = and :), value. Escapes hide a separator.
 _PARTS = re.compile(
@@ -54,6 +55,17 @@ def parse_properties(text: str) -> dict[str, str]:
     return found
 
 
+def key_lines(text: str) -> dict[str, int]:
+    """The number of the natural line, from 1, at which each key is set last."""
+    found, number, counted_to = {}, 1, 0
+    for line in _lines(text):
+        start = line.pieces[0][0]
+        number += len(_BREAK.findall(text, counted_to, start))
+        counted_to = start
+        found[_unescape(_parts(line.text)["key"])] = number
+    return found
+
+
 def edit_properties(text: str, changes: Mapping[str, str]) -> str:
     """The text with these values; everything else stays as it is, character for character."""
     lines = list(_lines(text))
@@ -91,7 +103,7 @@ def _with_line_end(text: str, line_break: str) -> str:
 
 
 def _line_break(text: str) -> str:
-    found = re.search(r"\r\n|\r|\n", text)
+    found = _BREAK.search(text)
     return found[0] if found else "\n"
 
 
