@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from cometmq.client.session.session import Session as Session
     from cometmq.client.trace import Tracer as Tracer
     from cometmq.errors import Error as Error
-    from cometmq.errors import Stored as Stored
+    from cometmq.errors import StoredState as StoredState
     from cometmq.protocol.bodies.heartbeat import ConsumeFrom as ConsumeFrom
     from cometmq.protocol.bodies.heartbeat import MessageModel as MessageModel
     from cometmq.protocol.bodies.queues import MessageQueue as MessageQueue
@@ -88,7 +88,7 @@ _HOME_OF = {
     "SendStatus": "client.message",
     "Session": "client.session.session",
     "SqliteStore": "client.dedup.stores",
-    "Stored": "errors",
+    "StoredState": "errors",
     "Suspend": "client.consumer.shared.outcomes",
     "Tracer": "client.trace",
     "TransactionProducer": "client.send.transaction",

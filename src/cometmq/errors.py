@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 
-class Stored(Enum):
+class StoredState(Enum):
     """Whether a broker stored the message of a failed send."""
 
     YES = "yes"
@@ -27,11 +27,11 @@ class Error(Exception):
     Attributes:
         retryable: True if the same call may succeed later although the caller changes nothing.
         stored: Whether the message is stored, for an error that a send raised. A send that stored
-            its message returns a result instead, so the value is rarely `Stored.YES`.
+            its message returns a result instead, so the value is rarely `StoredState.YES`.
     """
 
     retryable: bool = False
-    stored: Stored = Stored.NO
+    stored: StoredState = StoredState.NO
 
 
 class PeerError(Error):
@@ -93,12 +93,12 @@ class TooManyRequests(PeerError):
 class Unreachable(WorldError, ConnectionError):
     """A connection could not be opened, or it broke before the answer arrived.
 
-    `stored` is `Stored.NO` if the request was not written to the connection.
+    `stored` is `StoredState.NO` if the request was not written to the connection.
     """
 
     retryable = True
 
-    def __init__(self, text: str, *, stored: Stored = Stored.UNKNOWN) -> None:
+    def __init__(self, text: str, *, stored: StoredState = StoredState.UNKNOWN) -> None:
         super().__init__(text)
         self.stored = stored
 
@@ -106,12 +106,12 @@ class Unreachable(WorldError, ConnectionError):
 class TimedOut(WorldError, TimeoutError):
     """No answer arrived within the timeout.
 
-    `stored` is `Stored.NO` if the request was not written to the connection.
+    `stored` is `StoredState.NO` if the request was not written to the connection.
     """
 
     retryable = True
 
-    def __init__(self, text: str, *, stored: Stored = Stored.UNKNOWN) -> None:
+    def __init__(self, text: str, *, stored: StoredState = StoredState.UNKNOWN) -> None:
         super().__init__(text)
         self.stored = stored
 
@@ -197,7 +197,7 @@ class PartlySent(WorldError):
         unsent: The messages of the failed part and of the parts after it.
     """
 
-    stored = Stored.UNKNOWN
+    stored = StoredState.UNKNOWN
 
     def __init__(self, text: str, results: Sequence[object], unsent: Sequence[object]) -> None:
         super().__init__(text)

@@ -7,7 +7,7 @@ import pytest
 
 import cometmq
 from cometmq import errors
-from cometmq.errors import Error, PeerError, Refused, Stored, TimedOut, Unreachable, UserError
+from cometmq.errors import Error, PeerError, Refused, StoredState, TimedOut, Unreachable, UserError
 from cometmq.protocol.codes import ResponseCode
 
 CLASSES = [
@@ -17,7 +17,7 @@ CLASSES = [
 
 def test_the_base_is_public():
     assert cometmq.Error is Error
-    assert cometmq.Stored is Stored
+    assert cometmq.StoredState is StoredState
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -38,11 +38,11 @@ def test_standard_exceptions_are_bases():
 
 @pytest.mark.parametrize("kind", [TimedOut, Unreachable])
 def test_stored_is_unknown_unless_nothing_was_written(kind):
-    assert kind("x").stored is Stored.UNKNOWN
-    made = kind("x", stored=Stored.NO)
-    assert made.stored is Stored.NO
+    assert kind("x").stored is StoredState.UNKNOWN
+    made = kind("x", stored=StoredState.NO)
+    assert made.stored is StoredState.NO
     copy = pickle.loads(pickle.dumps(made))
-    assert (type(copy), str(copy), copy.stored) == (kind, "x", Stored.NO)
+    assert (type(copy), str(copy), copy.stored) == (kind, "x", StoredState.NO)
 
 
 RETRYABLE_CODES = {
@@ -55,7 +55,7 @@ RETRYABLE_CODES = {
 @pytest.mark.parametrize("code", ResponseCode)
 def test_a_refusal_is_retryable_by_its_code(code):
     assert Refused(code, "no").retryable == (code in RETRYABLE_CODES)
-    assert Refused(code, "no").stored is Stored.NO
+    assert Refused(code, "no").stored is StoredState.NO
 
 
 def test_retryable_exceptions():

@@ -14,7 +14,15 @@ from typing import Self, TypeVar
 
 from cometmq.admin.rows import NOT_DONE, SUCCESS, Change, failed
 from cometmq.client.durations import duration_ms
-from cometmq.client.fields import Addresses, AddressMap, Flag, Optional, Seconds, Settings, Text
+from cometmq.client.fields import (
+    Addresses,
+    AddressMap,
+    CheckedConfig,
+    Flag,
+    Optional,
+    Seconds,
+    Text,
+)
 from cometmq.errors import BadSetting, NoRoute, PeerError, Refused, Unreachable, WorldError
 from cometmq.protocol.bodies.route import MASTER_ID, ClusterInfo, TopicRoute
 from cometmq.protocol.codes import LANGUAGE, RequestCode, ResponseCode
@@ -36,7 +44,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdminConfig(Settings):
+class AdminConfig(CheckedConfig):
     """Whom to talk to, and how. Without name servers, what needs none works."""
 
     name_servers: Addresses = Addresses(())

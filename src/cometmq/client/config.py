@@ -17,6 +17,7 @@ from cometmq.client.consumer.shared.allocate import Allocation, Averagely
 from cometmq.client.fields import (
     Addresses,
     AddressMap,
+    CheckedConfig,
     Choice,
     Codes,
     Flag,
@@ -24,7 +25,6 @@ from cometmq.client.fields import (
     Optional,
     Seconds,
     Setting,
-    Settings,
     Text,
     Whole,
 )
@@ -62,7 +62,7 @@ class Strategy(Setting[Allocation, Allocation]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClientConfig(Settings):
+class ClientConfig(CheckedConfig):
     """What producers and consumers share."""
 
     name_servers: Addresses = Addresses()  # `host:port`s; of the environment, if none are given
@@ -113,7 +113,7 @@ class ClientConfig(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProducerConfig(Settings):
+class ProducerConfig(CheckedConfig):
     """How a producer sends."""
 
     group: str
@@ -146,7 +146,7 @@ class ProducerConfig(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsumerConfig(Settings):
+class ConsumerConfig(CheckedConfig):
     """What push and pull consumers share."""
 
     group: str

@@ -28,7 +28,7 @@ E = TypeVar("E", bound=Enum)
 T = TypeVar("T")
 
 
-class Settings:
+class CheckedConfig:
     """Base of the configurations: an unknown or a former name of a setting raises BadSetting."""
 
     _renamed: ClassVar[Mapping[str, str]] = {}  # former names that differ in more than the unit

@@ -1,6 +1,6 @@
 """`host:port`, as settings and routes write it."""
 
-from cometmq.errors import Stored, Unreachable
+from cometmq.errors import StoredState, Unreachable
 
 
 def parse_address(address: str) -> tuple[str, int]:
@@ -8,5 +8,5 @@ def parse_address(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     is_number = port.isascii() and port.isdigit() and len(port) <= 5
     if not host or not is_number or int(port) > 65535:
-        raise Unreachable(f"{address!r} is not host:port", stored=Stored.NO)
+        raise Unreachable(f"{address!r} is not host:port", stored=StoredState.NO)
     return host.removeprefix("[").removesuffix("]"), int(port)

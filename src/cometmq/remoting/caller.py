@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cometmq.errors import Stored, TimedOut, TooManyRequests, Unreachable
+from cometmq.errors import StoredState, TimedOut, TooManyRequests, Unreachable
 from cometmq.protocol.codes import LANGUAGE, VERSION
 from cometmq.protocol.command import Command
 from cometmq.protocol.flags import CommandFlag
@@ -93,7 +93,7 @@ class Caller(ABC):
         finally:
             self._waiting -= 1
         if not self.is_open:
-            raise Unreachable(f"the connection to {self.peer} is closed", stored=Stored.NO)
+            raise Unreachable(f"the connection to {self.peer} is closed", stored=StoredState.NO)
 
     def ask(self, opaque: int, frame: bytes, answer: Answer, deadline_ms: int) -> None:
         """Write the frame of a request with this opaque; only while it `is_ready`."""
@@ -171,7 +171,7 @@ class Caller(ABC):
             except TimeoutError:
                 raise TooManyRequests(f"{self.peer} does not read what it is sent") from None
         if not self.is_open:
-            raise Unreachable(f"the connection to {self.peer} is closed", stored=Stored.NO)
+            raise Unreachable(f"the connection to {self.peer} is closed", stored=StoredState.NO)
 
 
 class _Permit:

@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from ssl import SSLContext
 
-from cometmq.errors import Stored, Unreachable
+from cometmq.errors import StoredState, Unreachable
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import Header
 from cometmq.remoting.address import parse_address
@@ -75,7 +75,7 @@ class Pool:
     async def connection(self, address: str, timeout_ms: int | None = None) -> Channel:
         """The one to this address, made if need be; callers that come meanwhile share it."""
         if self._is_closed:
-            raise Unreachable("the pool is closed", stored=Stored.NO)
+            raise Unreachable("the pool is closed", stored=StoredState.NO)
         channel = self._open_to(address)
         if channel is not None:
             return channel
@@ -88,10 +88,10 @@ class Pool:
         await asyncio.wait([task], timeout=None if timeout_ms is None else timeout_ms / 1000)
         if not task.done():
             raise Unreachable(
-                f"no connection to {address} within {timeout_ms} ms", stored=Stored.NO
+                f"no connection to {address} within {timeout_ms} ms", stored=StoredState.NO
             )
         if task.cancelled():
-            raise Unreachable("the pool is closed", stored=Stored.NO)
+            raise Unreachable("the pool is closed", stored=StoredState.NO)
         return task.result()
 
     async def _connected(self, address: str, timeout_ms: int) -> tuple[Channel, int]:
@@ -134,10 +134,12 @@ class Pool:
         except TimeoutError:
             waited = self._limits.connect_ms_max
             raise Unreachable(
-                f"no connection to {address} within {waited} ms", stored=Stored.NO
+                f"no connection to {address} within {waited} ms", stored=StoredState.NO
             ) from None
         except (OSError, ValueError) as error:  # the latter of a host that no resolver takes
-            raise Unreachable(f"no connection to {address}: {error}", stored=Stored.NO) from error
+            raise Unreachable(
+                f"no connection to {address}: {error}", stored=StoredState.NO
+            ) from error
         self._channels[address] = channel
         if self._sweeper is None:
             self._sweeper = asyncio.get_running_loop().create_task(self._sweep())

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
-from cometmq.errors import BadSetting, Stored, TimedOut, TooManyRequests, Unreachable
+from cometmq.errors import BadSetting, StoredState, TimedOut, TooManyRequests, Unreachable
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import Header
 from cometmq.remoting.pool import Pool
@@ -35,7 +35,7 @@ class NameServers:
                 self._put_last(address)
         raise Unreachable(
             f"no name server answers ({'; '.join(failures)}): is the address right?",
-            stored=Stored.NO,
+            stored=StoredState.NO,
         )
 
     def _put_last(self, address: str) -> None:
