@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from cometmq.client.send.transaction import TransactionProducer as TransactionProducer
     from cometmq.client.send.transaction import TransactionResult as TransactionResult
     from cometmq.client.send.transaction import TransactionState as TransactionState
+    from cometmq.client.session.connections import ConnectionChange as ConnectionChange
+    from cometmq.client.session.connections import ConnectionEvent as ConnectionEvent
     from cometmq.client.session.session import Session as Session
     from cometmq.client.trace import Tracer as Tracer
     from cometmq.errors import Error as Error
@@ -61,6 +63,8 @@ _HOME_OF = {
     "ByMachineRoom": "client.consumer.shared.allocate",
     "ClientConfig": "client.config",
     "Commit": "client.consumer.shared.outcomes",
+    "ConnectionChange": "client.session.connections",
+    "ConnectionEvent": "client.session.connections",
     "ConsistentHash": "client.consumer.shared.allocate",
     "ConsumeFrom": "protocol.bodies.heartbeat",
     "ConsumerConfig": "client.config",

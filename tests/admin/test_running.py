@@ -17,7 +17,7 @@ def test_name_servers_of_the_option_or_of_the_environment():
     assert config_of({}, environment).name_servers == ("a:1", "b:2")
     assert config_of({"name_servers": "c:3"}, environment).name_servers == ("c:3",)
     assert config_of({}, {}).name_servers == ()
-    with pytest.raises(BadSetting, match="'x' is no address"):
+    with pytest.raises(BadSetting, match="'x' is not a valid address"):
         config_of({"name_servers": "x"}, {})
 
 
@@ -48,7 +48,7 @@ def test_half_an_account_is_none():
 def test_address_map():
     found = config_of({"address_map": "10.0.0.1:10911=127.0.0.1:10911, b:1=c:2"}, {})
     assert found.address_map == {"10.0.0.1:10911": "127.0.0.1:10911", "b:1": "c:2"}
-    with pytest.raises(BadSetting, match="no address"):
+    with pytest.raises(BadSetting, match="not a valid address"):
         config_of({"address_map": "10.0.0.1:10911"}, {})
 
 

@@ -198,10 +198,23 @@ def test_name_servers(monkeypatch):
 
 @pytest.mark.parametrize("bad", ["a", "a:", ":1", "a:0", "a:65536", "a:x", "a:²"])
 def test_what_is_no_address(bad):
-    with pytest.raises(BadSetting, match="no address"):
+    with pytest.raises(BadSetting, match="not a valid address"):
         parse_addresses(bad)
-    with pytest.raises(BadSetting, match="no address"):
+    with pytest.raises(BadSetting, match="not a valid address"):
         ClientConfig(address_map={"10.0.0.1:10911": bad})
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ("a:1,b:2", "separate addresses with ';'"),
+        (["a:1,b:2"], "separate addresses with ';'"),
+        ("http://a:1/", "without it, 'a:1'"),
+    ],
+)
+def test_common_mistakes_in_addresses_are_explained(given, hint):
+    with pytest.raises(BadSetting, match=hint):
+        ClientConfig(name_servers=given)
 
 
 def test_address_map_is_a_copy():

@@ -23,6 +23,7 @@ from cometmq.client.fields import (
     Seconds,
     Text,
 )
+from cometmq.client.session.name_servers import not_a_name_server
 from cometmq.errors import BadSetting, NoRoute, PeerError, Refused, Unreachable, WorldError
 from cometmq.protocol.bodies.route import MASTER_ID, ClusterInfo, TopicRoute
 from cometmq.protocol.codes import LANGUAGE, RequestCode, ResponseCode
@@ -125,6 +126,10 @@ class AdminSession:
                 return await self.ask(server, code, header)
             except WorldError as error:
                 failures.append(str(error))
+            except Refused as error:
+                if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                    raise
+                failures.append(not_a_name_server(server))
         raise Unreachable(
             f"no name server answers ({'; '.join(failures)}): is the address right?"
             " -n gives it, or NAMESRV_ADDR"

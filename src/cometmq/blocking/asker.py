@@ -1,12 +1,13 @@
 """The questions of any client, for code that does not await."""
 
-from cometmq.blocking.face import C, Face, waits
+from cometmq.blocking.face import C, Face, calls, waits
 from cometmq.client.session.asker import Asker
 
 
 class AskerFace(Face[C]):
     """Base of the faces of clients that ask."""
 
+    on_connection = calls(Asker.on_connection)
     fetch_publish_queues = waits(Asker.fetch_publish_queues)
     fetch_subscribe_queues = waits(Asker.fetch_subscribe_queues)
     max_offset = waits(Asker.max_offset)

@@ -1,10 +1,12 @@
 """The session that blocking clients of one program may share."""
 
+from collections.abc import Callable
 from typing import Self
 
 from cometmq.client.config import ClientConfig
 from cometmq.client.loop import loop_thread
 from cometmq.client.session import session as awaited
+from cometmq.client.session.connections import OnConnection
 
 
 class Session:
@@ -24,6 +26,13 @@ class Session:
     def client_id(self) -> str:
         """Who its clients are to brokers."""
         return self.core.client_id
+
+    def on_connection(self, callback: OnConnection) -> Callable[[], None]:
+        """Call `callback` when a broker or name server is connected, disconnected or reconnected.
+
+        As `cometmq.Session.on_connection`; the callback runs on the thread of the event loop.
+        """
+        return self.core.on_connection(callback)
 
     def close(self) -> None:
         """End all connections. May be called again."""

@@ -304,7 +304,12 @@ def parse_addresses(given: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def check_address(address: str) -> None:
-    """BadSetting, if it is none."""
+    """Raise BadSetting unless the text is `host:port`."""
     host, _, port = address.rpartition(":")
+    if "," in address:
+        raise BadSetting(f"{address!r} has a comma: separate addresses with ';', or give a list")
+    if "://" in address:
+        without = address.partition("://")[2].rstrip("/")
+        raise BadSetting(f"{address!r} has a scheme: write host:port without it, {without!r}")
     if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
-        raise BadSetting(f"{address!r} is no address such as 127.0.0.1:9876")
+        raise BadSetting(f"{address!r} is not a valid address: write host:port, 127.0.0.1:9876")

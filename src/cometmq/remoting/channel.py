@@ -58,7 +58,7 @@ class Channel(Caller, asyncio.Protocol):
         self._turn_is_due = False
         self._flush_is_due = False
         self._is_paused = False  # by us: nothing is read
-        self._is_closing = False  # of TLS, a transport says so only after its last goodbye
+        self.is_closing = False  # by us; a TLS transport says so only at its end
         self._closing_ms: int | None = None  # when it was first seen to be
         self._transport: asyncio.Transport | None = None
         self._received_ms = 0
@@ -120,7 +120,7 @@ class Channel(Caller, asyncio.Protocol):
     def is_open(self) -> bool:
         """Requests may be sent."""
         transport = self._transport
-        return transport is not None and not self._is_closing and not transport.is_closing()
+        return transport is not None and not self.is_closing and not transport.is_closing()
 
     @property
     def unsent_size(self) -> int:
@@ -131,13 +131,13 @@ class Channel(Caller, asyncio.Protocol):
         """Send what is written, then close."""
         if self._transport is not None:
             self.flush()
-            self._is_closing = True
+            self.is_closing = True
             self._takes_requests = False
             self._transport.close()
 
     def abort(self) -> None:
         """Close at once."""
-        self._is_closing = True
+        self.is_closing = True
         self._takes_requests = False
         if self._transport is not None:
             self._transport.abort()

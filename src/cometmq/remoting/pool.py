@@ -3,6 +3,7 @@
 import asyncio
 from functools import partial
 from ssl import SSLContext
+from typing import Protocol
 
 from cometmq.errors import StoredState, Unreachable
 from cometmq.protocol.command import Command
@@ -18,6 +19,16 @@ from cometmq.seams import Clock, Net
 _CLOSE_MS_MAX = 1_000  # for what is still unsent when the pool closes
 
 
+class PoolObserver(Protocol):
+    """Receives the changes of a pool's connections, by address."""
+
+    def connected(self, address: str) -> None:
+        """A connection is open."""
+
+    def disconnected(self, address: str, reason: str) -> None:
+        """The peer closed a connection, or an attempt to open one failed."""
+
+
 class Pool:
     """The calling side: one connection an address, whose peer may ask us too, by our table."""
 
@@ -29,12 +40,14 @@ class Pool:
         *,
         limits: Limits = CLIENT_LIMITS,
         tls: SSLContext | None = None,
+        observer: PoolObserver | None = None,
     ) -> None:
         self._clock = clock
         self._net = net
         self._dispatcher = dispatcher
         self._limits = limits
         self._tls = tls
+        self._observer = observer
         self._endpoint = Endpoint(clock, limits, self._opened, self._closed)
         self._alive: set[Channel] = set()  # with those that are dropped and not yet closed
         self._channels: dict[str, Channel] = {}
@@ -141,6 +154,8 @@ class Pool:
                 f"no connection to {address}: {error}", stored=StoredState.NO
             ) from error
         self._channels[address] = channel
+        if self._observer is not None:
+            self._observer.connected(address)
         if self._sweeper is None:
             self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
         return channel
@@ -148,7 +163,9 @@ class Pool:
     def _connect_ended(self, address: str, task: "asyncio.Task[Channel]") -> None:
         del self._connecting[address]
         if not task.cancelled():
-            task.exception()  # which may be nobody's any more: all callers have given up
+            error = task.exception()  # retrieved here: all callers may have given up
+            if error is not None and self._observer is not None:
+                self._observer.disconnected(address, str(error))
 
     def _opened(self, channel: Channel) -> None:
         self._alive.add(channel)
@@ -157,6 +174,8 @@ class Pool:
         self._alive.discard(channel)
         for address in [known for known, one in self._channels.items() if one is channel]:
             del self._channels[address]
+            if self._observer is not None and not channel.is_closing:
+                self._observer.disconnected(address, "the connection was closed by the peer")
 
     async def _sweep(self) -> None:
         while True:

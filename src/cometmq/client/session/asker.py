@@ -1,10 +1,12 @@
 """The questions that users put to any client, in their own names: without the namespace."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime
 
 from cometmq.client.durations import moment_ms
 from cometmq.client.message import ReceivedMessage
+from cometmq.client.session.connections import OnConnection
 from cometmq.client.session.queries import Queries
 from cometmq.client.session.session import Session
 from cometmq.errors import BadMessage, BadName, Malformed, NoRoute
@@ -29,6 +31,13 @@ class Asker:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._queries = Queries(session)
+
+    def on_connection(self, callback: OnConnection) -> Callable[[], None]:
+        """Call `callback` when a broker or name server is connected, disconnected or reconnected.
+
+        See `Session.on_connection`. Clients that share a session report the same events.
+        """
+        return self._session.on_connection(callback)
 
     # Queues
 

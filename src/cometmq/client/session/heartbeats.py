@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from cometmq.client.session.members import Members
 from cometmq.client.session.routes import Routes
-from cometmq.errors import PeerError, WorldError
+from cometmq.errors import PeerError, Unreachable, WorldError
 from cometmq.protocol.bodies.heartbeat import Heartbeat, ProducerData
 from cometmq.protocol.bodies.route import MASTER_ID
 from cometmq.protocol.codes import RequestCode, ResponseCode
@@ -61,7 +61,7 @@ class Heart:
         )
         for failure in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(failure, PeerError | WorldError):
-                log.info("a broker was not told that we leave: %s", failure)
+                log.debug("a broker does not know that this client leaves its group: %s", failure)
             elif isinstance(failure, BaseException):
                 raise failure
 
@@ -80,6 +80,10 @@ class Heart:
             response = await self._pool.invoke(
                 address, RequestCode.HEART_BEAT, None, body, timeout_ms=self._timeout_ms
             )
+        except Unreachable as error:  # the session logs it
+            log.debug("no heartbeat to %s: %s", address, error)
+            self._deaf.discard(address)
+            return
         except (PeerError, WorldError) as error:
             self._note_deaf(address, str(error))
             return

@@ -4,9 +4,18 @@ from collections.abc import Sequence
 from random import Random
 
 from cometmq.errors import BadSetting, StoredState, TimedOut, TooManyRequests, Unreachable
+from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import Header
 from cometmq.remoting.pool import Pool
+
+
+def not_a_name_server(address: str) -> str:
+    """Explain that a server answers the request of a name server with "not supported"."""
+    return (
+        f"{address} is not a name server, it may be a broker: give the address of a name server,"
+        " whose default port is 9876"
+    )
 
 
 class NameServers:
@@ -27,16 +36,17 @@ class NameServers:
         failures = []
         for address in list(self.addresses):
             try:
-                return await self._pool.invoke(
+                response = await self._pool.invoke(
                     address, code, header, body, timeout_ms=self._timeout_ms
                 )
             except (Unreachable, TimedOut, TooManyRequests) as error:
                 failures.append(str(error))
-                self._put_last(address)
-        raise Unreachable(
-            f"no name server answers ({'; '.join(failures)}): is the address right?",
-            stored=StoredState.NO,
-        )
+            else:
+                if response.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                    return response
+                failures.append(not_a_name_server(address))
+            self._put_last(address)
+        raise Unreachable(f"no name server answers: {'; '.join(failures)}", stored=StoredState.NO)
 
     def _put_last(self, address: str) -> None:
         if self.addresses[0] == address:  # else another call has seen it fail

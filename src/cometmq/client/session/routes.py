@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from cometmq.client.session.connections import failure_level
 from cometmq.client.session.name_servers import NameServers
 from cometmq.client.session.route import ClientRoute
 from cometmq.errors import NoRoute, PeerError, Unreachable
@@ -79,7 +80,7 @@ class Routes:
             if isinstance(error, NoRoute):
                 log.warning("%s", error)
             elif isinstance(error, Unreachable | PeerError):
-                log.warning("routes are not refreshed: %s", error)
+                log.log(failure_level(error), "routes are not refreshed: %s", error)
                 break
             elif isinstance(error, BaseException):
                 raise error
@@ -119,8 +120,8 @@ class Routes:
         )
         if response.code != ResponseCode.SUCCESS:
             raise NoRoute(
-                f"no broker serves topic {topic}, say the name servers:"
-                f" create it, or have a broker with autoCreateTopicEnable ({response.remark})"
+                f"topic {topic} has no route: create it, enable autoCreateTopicEnable, or check"
+                " that its broker is running"
             )
         return loads(response.body, TopicRoute)
 

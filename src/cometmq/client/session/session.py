@@ -7,6 +7,7 @@ that is not makes its own.
 import asyncio
 import os
 import time
+from collections.abc import Callable
 from ipaddress import ip_address
 from random import Random
 from typing import Self
@@ -15,6 +16,7 @@ from weakref import WeakSet
 from cometmq.background import Background
 from cometmq.client.config import ClientConfig
 from cometmq.client.durations import duration_ms
+from cometmq.client.session.connections import Connections, OnConnection
 from cometmq.client.session.heartbeats import Heart
 from cometmq.client.session.members import ConsumerMember, Members, ProducerMember
 from cometmq.client.session.name_servers import NameServers
@@ -59,7 +61,15 @@ class Session:
         )
         dispatcher = Dispatcher(client_routes(self.members), Lanes(_LANE_MAX), hooks)
         tls = config.tls_context or client_context() if config.use_tls else None
-        self.pool = Pool(self.clock, net or RealNet(), dispatcher, limits=CLIENT_LIMITS, tls=tls)
+        self.connections = Connections(self.clock, self._peer_at)
+        self.pool = Pool(
+            self.clock,
+            net or RealNet(),
+            dispatcher,
+            limits=CLIENT_LIMITS,
+            tls=tls,
+            observer=self.connections,
+        )
         self.api_timeout_ms = duration_ms(config.api_timeout)
         servers = NameServers(self.pool, config.name_servers, self.api_timeout_ms, self.chance)
         self.routes = Routes(servers, config.address_map)
@@ -156,6 +166,20 @@ class Session:
             raise refusal_of(response, f"broker {address}")
         return response
 
+    def on_connection(self, callback: OnConnection) -> Callable[[], None]:
+        """Call `callback` when a broker or name server is connected, disconnected or reconnected.
+
+        The callback receives a `ConnectionEvent`. It runs on the event loop: it must be a plain
+        function and must not block. Exceptions are logged.
+
+        Returns:
+            A function that removes the callback.
+
+        Raises:
+            BadSetting: `callback` cannot be called with one argument.
+        """
+        return self.connections.on_connection(callback)
+
     def master_of(self, broker_name: str) -> str:
         """Its address; NoRoute if it is not known."""
         address = self.routes.address_of(broker_name)
@@ -193,6 +217,12 @@ class Session:
         self.closed_why = "it was made before a fork: make another in the child process"
         self._closing = None  # the parent's
         self.pool.leave_behind()
+
+    def _peer_at(self, address: str) -> str:
+        for name, nodes in self.routes.brokers.items():
+            if address in nodes.values() or address in map(second_port_of, nodes.values()):
+                return f"broker {name}"
+        return "name server" if address in self.config.name_servers else "broker"
 
     def _begin(self) -> None:
         self.check_here()
