@@ -201,12 +201,20 @@ def abort_file_is_not_seen(patch: pytest.MonkeyPatch) -> None:
 
 def log_files_are_dropped_before_their_units_are_durable(patch: pytest.MonkeyPatch) -> None:
     """As soon as the log is: queues and index may be in memory alone."""
-    patch.setattr(
-        housekeeping.Housekeeping,
-        "vouched_end",
-        property(lambda self: self._flusher.flushed, lambda self, end: None),
-        raising=False,
-    )
+    create = housekeeping.Housekeeping.__init__
+
+    class LogOnly:
+        def __init__(self, state, flusher):
+            self._state, self._flusher = state, flusher
+
+        failure = property(lambda self: self._state.failure)
+        vouched_end = property(lambda self: self._flusher.flushed)
+
+    def created(self, *given):
+        create(self, *given)
+        self._retention._flushed = LogOnly(self._flushed, self._flusher)
+
+    patch.setattr(housekeeping.Housekeeping, "__init__", created)
 
 
 def log_files_are_deleted_newest_first(patch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import errno
 import threading
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 
 from cometmq.disk import RealDisk
 from cometmq.protocol.records.hosts import Host
@@ -16,6 +17,7 @@ from cometmq.store.message_store import MessageStore
 from cometmq.store.queue.results import Found
 
 HOST = Host("127.0.0.1", 10911)
+UNCLEANED = SimpleNamespace(start=0)  # a log that has all its records
 NOON_MS = 1_700_000_000_000
 EVER_MS = (0, 2**62)
 SIZES = {

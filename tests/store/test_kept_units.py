@@ -9,7 +9,7 @@ from cometmq.store.queue.consume_queue import UNIT, ConsumeQueue
 from cometmq.store.queue.extended_queue import ExtendedCode, ExtendedQueue
 from cometmq.store.queue.queue_table import QueueTable
 from cometmq.store.queue.unit_cache import KEPT_SIZE_MAX, KeptUnits
-from store.rig import RoomyDisk
+from store.rig import UNCLEANED, RoomyDisk
 
 QUEUES = 1000
 MESSAGES = 2000
@@ -39,7 +39,7 @@ def units(start, count):
 
 
 def test_a_thousand_queues_keep_no_more_than_a_few_hundred_do(tmp_path):
-    table = QueueTable(tmp_path, FILE_SIZE, MemoryDisk(), lambda *_: True)
+    table = QueueTable(tmp_path, FILE_SIZE, MemoryDisk(), lambda *_: True, UNCLEANED)
     columns = list(zip(*units(0, MESSAGES), strict=True))
     tracemalloc.start()
     try:
@@ -91,7 +91,7 @@ def test_the_queue_that_was_written_to_longest_ago_is_released_first(tmp_path):
 def test_an_extension_is_released_with_its_queue(tmp_path):
     disk = RoomyDisk()
     table = QueueTable(
-        tmp_path / "consumequeue", 200, disk, lambda *_: True,
+        tmp_path / "consumequeue", 200, disk, lambda *_: True, UNCLEANED,
         make=lambda *given: ExtendedQueue(*given, extension_size=1000),
     )  # fmt: skip
     queue = table.get("T", 0)

@@ -9,6 +9,7 @@ from cometmq.disk import RealDisk
 from cometmq.errors import BeingDeleted
 from cometmq.store.queue.queue_table import QueueTable
 from cometmq.store.queue.results import UnitVerdict
+from store.rig import UNCLEANED
 
 
 class CountingDisk(RealDisk):
@@ -24,7 +25,9 @@ class CountingDisk(RealDisk):
 @pytest.fixture
 def opened(tmp_path):
     def open_table(judge=lambda *_: UnitVerdict.GOOD, disk=None, file_size=200):
-        return QueueTable(tmp_path / "consumequeue", file_size, disk or RealDisk(), judge)
+        return QueueTable(
+            tmp_path / "consumequeue", file_size, disk or RealDisk(), judge, UNCLEANED
+        )
 
     return open_table
 

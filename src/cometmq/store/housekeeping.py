@@ -13,14 +13,13 @@ from cometmq.background import Background
 from cometmq.errors import BeingDeleted, StoreFailed
 from cometmq.seams import Clock, Disk, Region
 from cometmq.store.config import StoreConfig
+from cometmq.store.contents import FlushState, StoreContents
 from cometmq.store.files import StoreFiles
-from cometmq.store.index.index import Index
-from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.flusher import Flusher, sync_all
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.file_runs import Write
 from cometmq.store.queue.queue_files import write_in_order
-from cometmq.store.queue.queue_table import Key, QueueTable
+from cometmq.store.queue.queue_table import Key
 from cometmq.store.queue.unit_rebuild import UnitRebuild
 from cometmq.store.recovery.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from cometmq.store.recovery.manifest import Bounds, write_manifest
@@ -42,9 +41,8 @@ class Housekeeping:
         files: StoreFiles,
         disk: Disk,
         clock: Clock,
-        commit_log: CommitLog,
-        queues: QueueTable,
-        index: Index | None,
+        contents: StoreContents,
+        flushed: FlushState,
         flusher: Flusher,
         retention: Retention,
     ) -> None:
@@ -52,18 +50,17 @@ class Housekeeping:
         self._files = files
         self._disk = disk
         self._clock = clock
-        self._log = commit_log
-        self._queues = queues
-        self._index = index
+        self._log = contents.log
+        self._queues = contents.queues
+        self._index = contents.index
+        self._flushed = flushed
         self._flusher = flusher
         self._retention = retention
         self._background = Background(clock)
         self._log_flushed_ms = clock.monotonic_ms()
         self._one_at_a_time = asyncio.Lock()
         self._unsynced: list[Region] = []  # of the index
-        self._index_failed = index is not None and index.lacks_keys
-        self.vouched_end = -1  # log, units and keys before this offset are on disk
-        self.failure: OSError | None = None  # of the last flush
+        self._index_failed = contents.index is not None and contents.index.lacks_keys
         self._written_end = -1  # of the last checkpoint that was written here
         self._bounds_noted_ms: int | None = None
         self._index_names: list[str] | None = None  # of the files that the manifest lists
@@ -117,9 +114,9 @@ class Housekeeping:
             try:
                 await self._flush_all()
             except OSError as error:
-                self.failure = error
+                self._flushed.failure = error
                 raise
-            self.failure = None
+            self._flushed.failure = None
 
     async def _flush_all(self) -> None:
         await self._delete_doomed()
@@ -148,7 +145,7 @@ class Housekeeping:
         self._queues.list_bounds(bounds)
         await self._list_files()
         await self._begin(partial(write_checkpoint, self._disk, self._files.checkpoint, checkpoint))
-        self.vouched_end = self._written_end = checkpoint.log_end
+        self._flushed.vouched_end = self._written_end = checkpoint.log_end
 
     def _bounds_to_list(self) -> dict[Key, Bounds]:
         """Where queues begin and end, once a minute: the list is long.

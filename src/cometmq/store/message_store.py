@@ -15,6 +15,7 @@ from cometmq.protocol.records.key_hash import key_hashes
 from cometmq.protocol.records.message import StoredMessage
 from cometmq.seams import Clock, Disk, Lock
 from cometmq.store.config import FlushDiskType, StoreConfig
+from cometmq.store.contents import FlushState, StoreContents
 from cometmq.store.disk_full import is_full, no_room
 from cometmq.store.files import StoreFiles
 from cometmq.store.housekeeping import Housekeeping
@@ -80,7 +81,7 @@ class MessageStore:
             config.mapped_file_size_consume_queue,
             disk,
             partial(judge_unit, self._log),
-            lambda: self._log.start,
+            self._log,
             queue_maker(config, self._files, disk),
         )
         self._index: Index | None = None
@@ -94,6 +95,7 @@ class MessageStore:
         self._reader = Reader(self._log, limits, self._vetting, self._rebuild.request)
         self._search = KeySearch(self._index, self.record, config.max_msgs_num_batch)
         self._flusher: Flusher
+        self._flushed: FlushState
         self._retention: Retention
         self._housekeeping: Housekeeping
         self._lock: Lock | None = None
@@ -107,16 +109,10 @@ class MessageStore:
             parts = RecoveryParts(self._log, self._queues, self._index, self._coder)
             self.recovered = Opening(self._files, self._disk, parts).run()
             self._flusher = Flusher(self._log, self._disk, self.recovered.durable)
+            contents = StoreContents(self._log, self._queues, self._index)
+            self._flushed = FlushState(self.recovered.vouched)
             self._retention = Retention(
-                self._config,
-                self._files,
-                self._disk,
-                self._clock,
-                self._log,
-                self._queues,
-                self._index,
-                lambda: self._housekeeping.vouched_end,
-                lambda: self._housekeeping.failure,
+                self._config, self._files, self._disk, self._clock, contents, self._flushed
             )
             self._retention.doom(self.recovered.stale)
             self._housekeeping = Housekeeping(
@@ -124,14 +120,12 @@ class MessageStore:
                 self._files,
                 self._disk,
                 self._clock,
-                self._log,
-                self._queues,
-                self._index,
+                contents,
+                self._flushed,
                 self._flusher,
                 self._retention,
             )
             self._housekeeping.last_stored_ms = self.recovered.last_stored_ms
-            self._housekeeping.vouched_end = self.recovered.vouched
             await self._flush_as_room_is()
             self._forget_accepted_loss()
         except BaseException:
@@ -153,7 +147,7 @@ class MessageStore:
     def _forget_accepted_loss(self) -> None:
         """The acceptance is valid for one start: the next loss needs a new one."""
         path = self._files.accepted_loss
-        if self._housekeeping.failure is None and path.name in self._disk.names(path.parent):
+        if self._flushed.failure is None and path.name in self._disk.names(path.parent):
             self._disk.delete(path)
 
     async def __aexit__(self, *_: object) -> None:

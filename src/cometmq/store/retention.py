@@ -14,7 +14,7 @@ by who asks for `doomed`.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
@@ -24,10 +24,8 @@ from msgspec.structs import replace
 from cometmq.seams import Clock, Disk, Region
 from cometmq.store.clock_doubt import ClockDoubt
 from cometmq.store.config import StoreConfig
+from cometmq.store.contents import FlushState, StoreContents
 from cometmq.store.files import StoreFiles
-from cometmq.store.index.index import Index
-from cometmq.store.log.commit_log import CommitLog
-from cometmq.store.queue.queue_table import QueueTable
 
 log = logging.getLogger(__name__)
 
@@ -70,26 +68,18 @@ class Retention:
         files: StoreFiles,
         disk: Disk,
         clock: Clock,
-        commit_log: CommitLog,
-        queues: QueueTable,
-        index: Index | None,
-        vouched: Callable[[], int],
-        failure: Callable[[], OSError | None],
+        contents: StoreContents,
+        flushed: FlushState,
     ) -> None:
-        """`vouched` returns the log offset before which log, units and keys are on disk.
-
-        `failure` returns the error of the last flush, or None if it succeeded.
-        """
         self._config = config
         self._files = files
         self._disk = disk
         self._clock = clock
         self._doubt = ClockDoubt(clock)
-        self._log = commit_log
-        self._queues = queues
-        self._index = index
-        self._vouched = vouched
-        self._failure = failure
+        self._log = contents.log
+        self._queues = contents.queues
+        self._index = contents.index
+        self._flushed = flushed
         self._doomed_regions: list[Region] = []
         self._doomed_paths: list[Path] = []
         self._rounds_by_hand = 0
@@ -167,7 +157,7 @@ class Retention:
             expired = now_ms - self._disk.modified_ms(oldest.region.path) > kept_ms
             if not (plan.any_go or (plan.expired_go and expired)):
                 break
-            if oldest.end > self._vouched():
+            if oldest.end > self._flushed.vouched_end:
                 held = oldest.region.path
                 break
             region = self._log.drop_oldest()
@@ -186,7 +176,7 @@ class Retention:
             self._is_reported = False
             return
         self._rounds_held += 1
-        failure = self._failure()
+        failure = self._flushed.failure
         is_due = failure is not None or self._rounds_held >= _QUIET_ROUNDS
         if is_due and not self._is_reported:
             self._is_reported = True
@@ -200,13 +190,13 @@ class Retention:
         )
         return (
             f"{held} is due to be deleted but stays, with all log files after it: queues and index"
-            f" are on disk only up to offset {self._vouched()}; {why}"
+            f" are on disk only up to offset {self._flushed.vouched_end}; {why}"
         )
 
     @property
     def blocked_by(self) -> OSError | None:
         """The failed flush that keeps old files from being deleted, if one does."""
-        return self._failure() if self._rounds_held else None
+        return self._flushed.failure if self._rounds_held else None
 
     def doom(self, paths: Iterable[Path]) -> None:
         """Have these files deleted, too."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cometmq.errors import BeingDeleted
 from cometmq.seams import Disk
-from cometmq.store.log.commit_log import name_of
+from cometmq.store.log.commit_log import CommitLog, name_of
 from cometmq.store.queue.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue, Judge
 from cometmq.store.queue.file_runs import Write, file_bases
 from cometmq.store.queue.queue_check import fault_of_ends, fault_of_files, lacks_files
@@ -34,14 +34,14 @@ class QueueTable:
         file_size: int,
         disk: Disk,
         judge: Judge,
-        log_start: Callable[[], int] = lambda: 0,
+        commit_log: CommitLog,
         make: Maker = ConsumeQueue,
     ) -> None:
         self._folder = folder
         self._file_size = -(-file_size // UNIT_SIZE) * UNIT_SIZE
         self._disk = disk
         self._judge = judge
-        self._log_start = log_start
+        self._log = commit_log
         self._make = make
         self._files = QueueFiles(folder, self._file_size, disk)
         self._queues: dict[Key, ConsumeQueue] = {}
@@ -73,7 +73,7 @@ class QueueTable:
     def trimmed(self, topic: str, queue_id: int) -> ConsumeQueue:
         """As `get`; it begins where the log does, though no sweep may have come to it yet."""
         queue = self.get(topic, queue_id)
-        log_start = self._log_start()
+        log_start = self._log.start
         if log_start > self.swept_to:
             queue.forget_before(log_start)
         return queue
@@ -87,7 +87,7 @@ class QueueTable:
             self._folder_of(topic, queue_id), self._spans.get((topic, queue_id))
         )
         queue.load(self._judge, bases, bounds)
-        log_start = self._log_start()
+        log_start = self._log.start
         is_trimmed = bounds is not None and bounds.log_start == log_start
         if queue.end > queue.first and not is_trimmed:
             queue.forget_before(log_start)
@@ -167,7 +167,7 @@ class QueueTable:
 
     def bounds_now(self) -> dict[Key, Bounds]:
         """Where queues begin and end, of those that differ from what is listed."""
-        log_start = self._log_start()
+        log_start = self._log.start
         if log_start > self.swept_to:  # queues do not know yet where they begin
             return {}
         now = {
@@ -189,7 +189,7 @@ class QueueTable:
         list are removed. Without a manifest what is there is taken for all, unless a file is
         missing between others or has another size.
         """
-        self.swept_to = self._log_start()
+        self.swept_to = self._log.start
         if manifest is None:
             apart = [key for key in list(self.known()) if not self._is_in_one_piece(key)]
             self._unlisted = dict(self._spans)
@@ -236,7 +236,7 @@ class QueueTable:
         """Why the files of a queue cannot be used; None if they can."""
         fault = fault_of_files(self._disk, self._folder_of(*key), self._file_size, span)
         return fault or fault_of_ends(
-            self._new(key), span, self._bounds.get(key), self._judge, self._log_start()
+            self._new(key), span, self._bounds.get(key), self._judge, self._log.start
         )
 
     def clear(self, lost: Collection[Key]) -> None:
@@ -275,8 +275,8 @@ class QueueTable:
             elif bounds is not None and not queue.is_empty:
                 queue.continue_at(bounds.end, max(log_end - 1, 0))
             elif queue.is_empty:
-                queue.continue_at(end, max(self._log_start() - 1, 0))
-                queue.forget_before(self._log_start())
+                queue.continue_at(end, max(self._log.start - 1, 0))
+                queue.forget_before(self._log.start)
 
     def _is_in_one_piece(self, key: Key) -> bool:
         folder = self._folder_of(*key)
