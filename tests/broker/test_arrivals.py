@@ -77,6 +77,30 @@ def test_patience_ends_at_the_deadline_and_not_before():
     in_hall(story)
 
 
+def test_a_read_that_parks_and_never_waits_leaves_at_its_deadline():
+    async def story(hall):
+        deadline_ms = hall.arrivals.deadline_ms(PATIENCE_MS)
+        hall.arrivals.park("T", 0, 0, None, deadline_ms)
+        await hall.clock.advance(PATIENCE_MS - 1)
+        assert hall.arrivals.count == 1
+        assert hall.arrivals.may_park(deadline_ms)
+        await hall.clock.advance(1)
+        assert hall.arrivals.count == 0
+        assert not hall.arrivals.may_park(deadline_ms)
+
+    in_hall(story)
+
+
+def test_a_message_between_parking_and_waiting_wakes():
+    async def story(hall):
+        read = hall.arrivals.park("T", 0, 0, None, hall.arrivals.deadline_ms(PATIENCE_MS))
+        hall.arrivals.announce("T", 0, 1, RED)
+        assert hall.arrivals.count == 0
+        await asyncio.wait_for(read.wait(), 60)
+
+    in_hall(story)
+
+
 def test_many_wait_for_one_queue_and_all_are_woken_by_one_message():
     async def story(hall):
         tasks = [await hall.wait() for _ in range(500)]

@@ -27,6 +27,7 @@ from cometmq.protocol.headers.topic import TopicHeader
 from cometmq.protocol.java.fastjson import loads
 from cometmq.protocol.names import OFFSET_MOVED_TOPIC
 from cometmq.remoting.dispatch import Reply
+from cometmq.store.message_store import MessageStore
 from remoting.rig import raw_peer, until
 from store.rig import read_all
 
@@ -367,6 +368,35 @@ def test_a_far_read_is_sent_to_a_slave_if_it_may_be(is_far, suggested):
         assert (await whole.pull()).header.suggest_which_broker_id == 0
         await whole.settings.update(b"slaveReadEnable=true")
         assert (await whole.pull()).header.suggest_which_broker_id == suggested
+
+    at_broker(story)
+
+
+def test_a_parked_pull_reads_the_store_once_before_it_parks(monkeypatch):
+    reads = []
+    get = MessageStore.get
+    monkeypatch.setattr(
+        MessageStore, "get", lambda self, *given: reads.append(given[:3]) or get(self, *given)
+    )
+
+    async def story(whole):
+        whole.make_topic()
+        task = await parked(whole)
+        assert reads == [("T", 0, 0)]
+        await whole.send(body=b"a")
+        assert bodies(await task) == [b"a"]
+        assert len(reads) == 2
+
+    at_broker(story)
+
+
+def test_a_message_that_arrives_before_the_parked_pull_runs_wakes_it():
+    async def story(whole):
+        whole.make_topic()
+        task = whole.begin_pull(sys_flag=WAITS)
+        sent = whole.send(body=b"a")
+        await sent
+        assert bodies(await task) == [b"a"]
 
     at_broker(story)
 

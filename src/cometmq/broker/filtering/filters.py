@@ -51,6 +51,11 @@ class Wanted(msgspec.Struct, frozen=True, gc=False):
     record: Callable[[memoryview], bool] | None = None
     units_a_turn: int = UNITS_SCANNED_MAX  # fewer, if the filter compares much for each message
 
+    @property
+    def is_costly(self) -> bool:
+        """A read must be cut into slices."""
+        return self.units_a_turn < UNITS_SCANNED_MAX
+
 
 EVERYTHING = Wanted()
 

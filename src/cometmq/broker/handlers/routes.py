@@ -3,7 +3,9 @@
 import logging
 
 from cometmq.broker.config import BrokerConfig
+from cometmq.broker.delivery.offset_moved import OffsetMovedEvents
 from cometmq.broker.durable_replies import SafeAnswers
+from cometmq.broker.filtering.filtered_reads import FilteredReads
 from cometmq.broker.handlers.admin_routes import (
     consumer_routes,
     declined_routes,
@@ -94,8 +96,8 @@ def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
 
 def _pulls(p: Parts, checks: Checks) -> dict[int, Route]:
     pulling = PullHandlers(
-        checks, p.store, p.filters, p.offsets, p.arrivals, p.intake, p.stats, p.settings,
-        p.identity, p.clock,
+        checks, FilteredReads(p.store), p.filters, p.offsets, p.arrivals,
+        OffsetMovedEvents(p.intake, p.identity), p.stats, p.settings,
     )  # fmt: skip
     return {RequestCode.PULL_MESSAGE: Route(pulling.pull, PullHeader, "pull", vip_port=False)}
 
