@@ -16,8 +16,8 @@ from cometmq.client.config import (
     PushConsumerConfig,
     parse_timestamp,
 )
-from cometmq.client.consumer.push.flow_limits import FlowLimits
 from cometmq.client.consumer.shared.allocate import AveragelyByCircle
+from cometmq.client.consumer.shared.flow_limits import FlowLimits
 from cometmq.client.durations import duration_ms
 from cometmq.client.fields import parse_addresses
 from cometmq.errors import BadSetting

@@ -349,7 +349,7 @@ def test_a_listener_that_is_slow_holds_up_pulls(cluster):
         witness = Seen()
         async with listening(consumer, topic, handler):
             await until(lambda: len(seen) == 2, "two calls")
-            (held,) = consumer._member._holdings.of(topic)
+            (held,) = consumer._member._owned.of(topic)
             await until(lambda: len(held.process) >= 16, "two pulls")
             async with listening(consumer_of(cluster, named("witnesses")), topic, witness):
                 await witness.wait_for(100)

@@ -61,7 +61,7 @@ async def soak(cluster, handler):
         end = time.monotonic() + SOAK_S
         while time.monotonic() < end or len(samples) < SAMPLES_MIN:
             await asyncio.sleep(SOAK_S / 20)
-            waiting = [len(held.process) for held in consumer._member._holdings.of(topic)]
+            waiting = [len(held.process) for held in consumer._member._owned.of(topic)]
             assert all(count <= LIMIT + PULLED for count in waiting)
             samples.append((len(asyncio.all_tasks()), threading.active_count(), resident_mib()))
         for task in trouble:

@@ -12,8 +12,8 @@ from datetime import datetime
 from ssl import SSLContext
 from typing import Self, TypeVar, cast
 
-from cometmq.client.consumer.push.flow_limits import FlowLimits
 from cometmq.client.consumer.shared.allocate import Allocation, Averagely
+from cometmq.client.consumer.shared.flow_limits import FlowLimits
 from cometmq.client.fields import (
     Addresses,
     AddressMap,

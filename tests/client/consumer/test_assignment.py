@@ -9,7 +9,7 @@ import pytest
 from client.received import received
 from cometmq.background import Background
 from cometmq.client.consumer.lite.assignment import Assignment
-from cometmq.client.consumer.push.flow_limits import FlowLimits
+from cometmq.client.consumer.shared.flow_limits import FlowLimits
 from cometmq.client.consumer.shared.pulls import Pull
 from cometmq.client.message import PullResult, PullStatus
 from cometmq.errors import Unreachable
@@ -45,6 +45,12 @@ class Queues:
         await self._turns()
         return self.committed.get(queue, 0)
 
+    def pull_of(self, queue, offset, generation):
+        return Pull(
+            queue=queue, offset=offset, count=COUNT, subscription=Subscription(), timeout_ms=1,
+            generation=generation,
+        )  # fmt: skip
+
     async def pull(self, ask):
         self.pulled += 1
         await self._turns()
@@ -71,16 +77,7 @@ class Queues:
 
 def assigned(queues, clock, limits=None, all_max=10_000):
     return Assignment(
-        clock,
-        Background(clock).start,
-        queues,
-        lambda queue, offset: Pull(
-            queue=queue, offset=offset, count=COUNT, subscription=Subscription(), timeout_ms=1
-        ),
-        queues.start_of,
-        limits or FlowLimits(),
-        all_max,
-        1000,
+        clock, Background(clock).start, queues, queues, limits or FlowLimits(), all_max, 1000
     )
 
 

@@ -275,7 +275,7 @@ def test_an_operator_sees_what_runs():
         assert (row.cached_msg_count, row.cached_msg_min_offset, row.commit_offset) == (10, 10, 0)
         assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_ACTIVELY"
         assert info.properties["PROP_NAMESERVER_ADDR"] == NAMESRV
-        assert "Fetcher.run" in info.jstack
+        assert "QueuePuller.run" in info.jstack
         with pytest.raises(Refused, match="no listener"):
             await consumer._member.consume_directly(StoredMessage(topic="orders"), "broker-a")
 

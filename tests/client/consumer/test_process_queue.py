@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from client.received import received
-from cometmq.client.consumer.push.flow_limits import FlowLimits, Hold
 from cometmq.client.consumer.push.process_queue import ProcessQueue
+from cometmq.client.consumer.shared.flow_limits import FlowLimits, Hold
 from searches import examples
 
 

@@ -248,7 +248,7 @@ def test_limits_of_a_topic_are_shared_by_its_queues():
             broker.put("T", queue_id, *[b"x"] * 50)
         settings = {"pull_threshold_for_topic": 40, "pull_batch_size": 4, "consume_threads": 1}
         async with consuming(broker, gate, **settings) as consumer:
-            held = consumer._member._holdings.of("T")
+            held = consumer._member._owned.of("T")
             assert [len(each.process) for each in held] == [12, 12, 12, 12]
             gate.open()
             await settle()

@@ -11,7 +11,7 @@ from cometmq.client.consumer.push.listener import Listener, ListenerCall
 from cometmq.client.consumer.push.process_queue import ProcessQueue
 from cometmq.client.consumer.push.workers import LoopWorkers, ThreadWorkers
 from cometmq.client.consumer.shared.outcomes import Ack, Commit, Retry, Suspend
-from cometmq.client.consumer.shared.rebalance_trigger import Soon
+from cometmq.client.consumer.shared.rebalance_trigger import RebalanceTrigger
 from cometmq.client.consumer.shared.stats import SAMPLE_MS, ConsumerStats
 from cometmq.client.consumer.shared.subscriptions import Subscriptions
 from cometmq.errors import BadSetting
@@ -210,18 +210,18 @@ def test_subscriptions_have_versions_that_only_grow():
 def test_failures_are_tried_again_later_each_time():
     async def story():
         clock = ManualClock()
-        soon, waits = Soon(clock, 1_000), []
+        trigger, waits = RebalanceTrigger(clock, 1_000), []
         for _ in range(4):
-            soon.try_again()
-            soon.try_again()  # which is one failure
-            waiting, begun = asyncio.create_task(soon.wait()), clock.monotonic_ms()
+            trigger.fire_later()
+            trigger.fire_later()  # which is one failure
+            waiting, begun = asyncio.create_task(trigger.wait()), clock.monotonic_ms()
             while not waiting.done():
                 await clock.advance(50)
             waits.append(clock.monotonic_ms() - begun)
         assert waits == [250, 500, 1_000, 1_000]
-        soon.went_well()
-        soon.try_again()
+        trigger.reset_delay()
+        trigger.fire_later()
         await clock.advance(250)
-        await asyncio.wait_for(soon.wait(), 60)
+        await asyncio.wait_for(trigger.wait(), 60)
 
     asyncio.run(story())

@@ -2,7 +2,7 @@
 
 from client.received import received
 from cometmq.client.consumer.lite.read_ahead import ReadAhead
-from cometmq.client.consumer.push.flow_limits import FlowLimits, Hold
+from cometmq.client.consumer.shared.flow_limits import FlowLimits, Hold
 from cometmq.client.message import PullResult, PullStatus
 from cometmq.protocol.bodies.queues import MessageQueue
 

@@ -8,7 +8,7 @@ import pytest
 from client.consumer.fake_broker import FakeBroker
 from cometmq.client.config import ConsumerConfig
 from cometmq.client.consumer.shared.offsets import BrokerOffsets
-from cometmq.client.consumer.shared.start_offset import start_offset
+from cometmq.client.consumer.shared.start_offset import StartOffsets
 from cometmq.client.session.queries import Queries
 from cometmq.errors import Refused
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom
@@ -33,7 +33,7 @@ async def begun_at(broker, topic, **settings):
     async with broker.session() as session:
         config = ConsumerConfig(group="G", **settings)
         offsets = BrokerOffsets(session, "G")
-        return await start_offset(broker.queue(topic), config, offsets, Queries(session))
+        return await StartOffsets(config, offsets, Queries(session)).of(broker.queue(topic))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""The member of a group that a lite pull consumer is: its queues, and what it tells brokers."""
+"""The member of a group that a lite pull consumer is: its queues, and its answers to brokers.
+
+Queues are assigned by rebalance (`subscribe`) or by the user (`assign`), never by both.
+"""
 
 import asyncio
 import logging
@@ -8,75 +11,61 @@ from functools import partial
 from cometmq.client.config import LitePullConsumerConfig
 from cometmq.client.consumer.lite.assignment import Assignment
 from cometmq.client.consumer.lite.polling_info import polling_info
-from cometmq.client.consumer.shared.offsets import offsets_for
+from cometmq.client.consumer.shared.group_member import GroupMember
 from cometmq.client.consumer.shared.pulls import Pull, Pulls
-from cometmq.client.consumer.shared.rebalance import REBALANCE_MS, Rebalance
-from cometmq.client.consumer.shared.rebalance_trigger import Soon
-from cometmq.client.consumer.shared.start_offset import start_offset
-from cometmq.client.consumer.shared.subscriptions import Subscriptions, introduce
+from cometmq.client.consumer.shared.subscriptions import Subscriptions
 from cometmq.client.durations import duration_ms
-from cometmq.client.namespace import Namespace
-from cometmq.client.session.queries import Queries
-from cometmq.client.session.route import ClientRoute
 from cometmq.client.session.session import Session
 from cometmq.errors import BadSetting, Closed, PeerError, Refused, WorldError
 from cometmq.protocol.bodies.consumer import ConsumerRunningInfo, DirectConsumption
-from cometmq.protocol.bodies.heartbeat import ConsumerData, ConsumeType
+from cometmq.protocol.bodies.heartbeat import ConsumeType
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.records.message import StoredMessage
 
 log = logging.getLogger(__name__)
 
-_PULL_COUNT_MIN = 32  # what a broker gives at most, unless it is set; fewer only cost more pulls
+_PULL_COUNT_MIN = 32  # the most that a broker returns by default; fewer would cost more pulls
 
 
-class LiteMember:
-    """See the top of the file. Queues come by rebalance, or are assigned by hand; never both."""
+class LiteMember(GroupMember):
+    """See the top of the file."""
+
+    consume_type = ConsumeType.ACTIVELY
 
     def __init__(self, session: Session, config: LitePullConsumerConfig) -> None:
-        self._session = session
+        super().__init__(session, config, Subscriptions(session.config.namespace, session.clock))
         self._config = config
-        namespace = Namespace(session.config.namespace)
-        self.group = namespace.wire(config.group)
-        self.subscriptions = Subscriptions(namespace.name, session.clock)
-        self.by_hand: Subscriptions | None = None  # what is wanted of queues that are assigned
-        self.offsets = offsets_for(session, self.group, config.message_model, config.offset_folder)
-        self.queries = Queries(session)
+        self.by_hand: Subscriptions | None = None  # of queues that the user assigned
         self.assignment = Assignment(
             session.clock,
             session.background.start,
-            Pulls(session, self.group, namespace.name),
-            self._ask_of,
-            self._start_of,
+            Pulls(session, self.group, self.namespace.name),
+            self,
             config.flow_limits,
             config.pull_threshold_for_all,
             max(1, duration_ms(session.config.pull_delay_when_exception)),
         )
-        self._rebalance = Rebalance(
-            session, self.group, config.message_model, config.allocation, self._settle
-        )
-        self._announced: set[str] = set()  # topics that a heartbeat has told of
-        self._soon = Soon(session.clock, REBALANCE_MS)
+        self._announced: set[str] = set()  # topics that a heartbeat has announced
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
         self._start_ms = 0
 
-    # What it reads
+    # Subscriptions
 
     def subscribe(self, topic: str, tags: str, sql: str | None) -> None:
-        """Share the queues of this topic with the others of the group."""
+        """Share the queues of this topic with the other members."""
         if self.by_hand is not None:
             raise BadSetting("queues are assigned by hand here: subscribe in another consumer")
         self.subscriptions.add(topic, tags, sql)
 
     def unsubscribe(self, topic: str) -> None:
-        """Leave its queues to the others."""
+        """Leave its queues to the other members."""
         wire_topic = self.subscriptions.remove(topic)
         for queue in [each for each in self.assignment.queues if each.topic == wire_topic]:
             self._give_up(queue)
 
     def assign(self, queues: Iterable[MessageQueue], tags: str, sql: str | None) -> None:
-        """Have these and no others; they are as the wire has them."""
+        """Read exactly these queues, named as on the wire."""
         if len(self.subscriptions):
             raise BadSetting("it subscribes to topics already: assign in another consumer")
         chosen = Subscriptions(self._session.config.namespace, self._session.clock)
@@ -87,57 +76,47 @@ class LiteMember:
         self._have(self.assignment.queues, wanted)
 
     def known_topics(self) -> list[str]:
-        """All that it reads, as the wire has them."""
-        return (self.by_hand or self.subscriptions).topics
+        """All topics that it reads, named as on the wire."""
+        return self._wanted.topics
+
+    @property
+    def _wanted(self) -> Subscriptions:
+        return self.by_hand or self.subscriptions
 
     # Life
 
     async def join(self) -> None:
-        """Be a member; Refused if a broker cannot do what is subscribed to.
+        """Join the group. Raises Refused if a broker rejects a subscription.
 
-        Routes come first, so that the first heartbeat reaches their brokers.
+        Routes are fetched first, so that the first heartbeat reaches the brokers of all topics.
         """
         self._start_ms = self._session.clock.wall_ms()
         await self.offsets.load()
         topics = self.known_topics()
-        await self._introduce()
+        await self._introduce(self._wanted)
         await self._session.join_consumer(self)
         self._announced.update(topics)
 
     async def announce(self) -> None:
-        """Have brokers know what it reads by now: who asks them before is told of no such group."""
+        """Announce changed subscriptions: a broker must know the group before we rebalance."""
         topics = self.known_topics()
         try:
-            await self._introduce()
+            await self._introduce(self._wanted)
         except Refused as refused:
-            log.error("what is subscribed to cannot be had: %s", refused)
+            log.error("a broker rejects a subscription of group %s: %s", self.group, refused)
         await self._session.heart.beat()
         self._announced.update(topics)
         self.rebalance_soon()
 
-    async def keep_rebalancing(self) -> None:
-        """Until it is cancelled: from time to time, and when something changes."""
-        forget = self._session.routes.on_change(self._route_changed)
-        try:
-            while True:
-                if await self._are_shared():
-                    self._soon.went_well()
-                else:
-                    self._soon.try_again()
-                await self._soon.wait()
-        finally:
-            self._soon.close()
-            forget()
-
     async def keep_done(self) -> None:
-        """Commit what is done."""
+        """Commit the offsets of all messages that are done."""
         done = self.assignment.done()
         for queue, offset in done.items():
             self.offsets.advance(queue, offset)
         await self.offsets.keep(done)
 
     async def leave(self) -> None:
-        """Be no member any more, with what is done committed."""
+        """Commit, and leave the group."""
         await self.assignment.stop()
         try:
             if self._config.auto_commit:
@@ -147,73 +126,47 @@ class LiteMember:
         except Closed as error:
             log.warning("offsets of %s are not committed: %s", self.group, error)
         finally:
-            if self._session.members.consumers.get(self.group) is self:
-                await self._session.leave_consumer(self)
+            await self._leave_group()
 
-    # What brokers ask
-
-    def data(self) -> ConsumerData:
-        """For a heartbeat. Topics of queues that are assigned by hand are nobody's to share."""
-        return ConsumerData(
-            consume_from_where=self._config.consume_from,
-            consume_type=ConsumeType.ACTIVELY,
-            group_name=self.group,
-            message_model=self._config.message_model,
-            subscription_data_set=list(self.subscriptions),
-            unit_mode=self._config.unit_mode,
-        )
-
-    def rebalance_soon(self) -> None:
-        """The group or a topic has changed."""
-        self._soon.ask()
+    # Requests of brokers
 
     def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Seek, and commit that: an operator wants it so."""
+        """Seek to these offsets, and commit them."""
         mine = {queue: offset for queue, offset in offsets.items() if queue in self.assignment}
         for queue, offset in mine.items():
-            log.warning("offset of %s is reset to %d", queue, offset)
+            log.warning("the offset of %s is reset to %d", queue, offset)
             self.assignment.seek(queue, offset)
             self._session.background.start(self._commit(queue, offset), "reset of offsets")
 
     def offsets_of(self, topic: str) -> Mapping[MessageQueue, int]:
-        """How far it is with the queues of a topic."""
+        """The consumer offsets of the assigned queues of a topic."""
         done = self.assignment.done()
         return {queue: offset for queue, offset in done.items() if queue.topic == topic}
 
     def running_info(self, *, with_stacks: bool) -> ConsumerRunningInfo:
-        """Its queues, and what waits of each."""
+        """Queues and buffered messages, for operators."""
         return polling_info(
             self._session.config.name_servers,
             self._start_ms,
-            list(self.by_hand or self.subscriptions),
+            list(self._wanted),
             self.assignment.queues,
             with_stacks=with_stacks,
         )
 
     async def consume_directly(self, message: StoredMessage, broker_name: str) -> DirectConsumption:
-        """Refused: there is no listener."""
+        """Raise Refused: a lite pull consumer has no listener."""
         raise Refused(
             ResponseCode.SYSTEM_ERROR,
             f"group {self.group} polls for its messages: it has no listener to give one to",
         )
 
-    # Queues that come and go
+    # Rebalance
 
-    async def _introduce(self) -> None:
-        wanted = self.by_hand or self.subscriptions
-        await asyncio.gather(*(introduce(self._session, self.group, each) for each in wanted))
-
-    async def _are_shared(self) -> bool:
-        """Share the queues of its topics; False if some could not be."""
-        topics = [topic for topic in self.subscriptions.topics if topic in self._announced]
-        try:
-            return not await self._rebalance.run(topics)
-        except Exception:  # of a strategy that is not ours, say: the next time may go well
-            log.exception("queues of %s stay as they are", self.group)
-            return False
+    def _shared_topics(self) -> list[str]:
+        return [topic for topic in self.subscriptions.topics if topic in self._announced]
 
     async def _settle(self, topic: str, mine: Sequence[MessageQueue]) -> None:
-        if self.subscriptions.of(topic) is not None:  # else it was given up meanwhile
+        if self.subscriptions.of(topic) is not None:  # else it was unsubscribed meanwhile
             self._have([each for each in self.assignment.queues if each.topic == topic], mine)
 
     def _have(self, before: Iterable[MessageQueue], now: Sequence[MessageQueue]) -> None:
@@ -235,20 +188,18 @@ class LiteMember:
         if self._leaving.get(queue) is task:
             del self._leaving[queue]
 
-    def _route_changed(self, route: ClientRoute) -> None:
-        if self.subscriptions.of(route.topic) is not None:
-            self.rebalance_soon()
+    # What the assignment asks
 
-    # What fetchers ask
-
-    async def _start_of(self, queue: MessageQueue) -> int:
+    async def start_of(self, queue: MessageQueue) -> int:
+        """The first offset to pull."""
         leaving = self._leaving.get(queue)
-        if leaving is not None:  # it was ours a moment ago: its offset is on its way
+        if leaving is not None:  # we owned it a moment ago: wait until its offset is committed
             await asyncio.wait([leaving])
-        return await start_offset(queue, self._config, self.offsets, self.queries)
+        return await self._starts.of(queue)
 
-    def _ask_of(self, queue: MessageQueue, offset: int) -> Pull:
-        subscription = (self.by_hand or self.subscriptions).of(queue.topic)
+    def pull_of(self, queue: MessageQueue, offset: int, generation: int) -> Pull:
+        """The pull request for a queue."""
+        subscription = self._wanted.of(queue.topic)
         assert subscription is not None, "a queue is dropped with its subscription"
         return Pull(
             queue=queue,
@@ -259,6 +210,7 @@ class LiteMember:
             suspend_ms=duration_ms(self._config.broker_suspend_max_time),
             timeout_ms=duration_ms(self._config.consumer_timeout_when_suspend),
             is_lite=True,
+            generation=generation,
         )
 
     async def _commit(self, queue: MessageQueue, offset: int) -> None:

@@ -16,7 +16,6 @@ from cometmq.client.consumer.lite.lite_member import LiteMember
 from cometmq.client.consumer.lite.queue_watch import QueueWatch, Told
 from cometmq.client.durations import Timeout, duration_ms, moment_ms
 from cometmq.client.message import ReceivedMessage
-from cometmq.client.namespace import Namespace
 from cometmq.client.session.session import Session
 from cometmq.client.session.session_handle import lease
 from cometmq.errors import BadSetting, Closed
@@ -46,8 +45,8 @@ class LitePullConsumer:
         keep_name = self.config.message_model is MessageModel.BROADCASTING
         self._lease = lease(name_servers, client, session, keep_name=keep_name)
         self._session = self._lease.session
-        self._namespace = Namespace(self._session.config.namespace)
         self._member = LiteMember(self._session, self.config)
+        self._namespace = self._member.namespace
         self._assignment = self._member.assignment
         self._watch = QueueWatch(self._session.routes, self._namespace)
         self._tasks: list[asyncio.Task[None]] = []

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Self
 
 from cometmq.client.config import ClientConfig, PullConsumerConfig, config_of
-from cometmq.client.consumer.push.send_back import RETRIES_UNLESS_SET, SendBack
 from cometmq.client.consumer.shared.offsets import offsets_for
 from cometmq.client.consumer.shared.outcomes import check_delay_level
 from cometmq.client.consumer.shared.pulls import Pull, Pulls
+from cometmq.client.consumer.shared.send_back import RETRIES_UNLESS_SET, SendBack
 from cometmq.client.consumer.shared.subscriptions import Subscriptions
 from cometmq.client.durations import duration_ms
 from cometmq.client.message import PullResult, ReceivedMessage

@@ -10,7 +10,7 @@ and what was asked for before it is not taken any more.
 
 from collections import deque
 
-from cometmq.client.consumer.push.flow_limits import FlowLimits, Hold
+from cometmq.client.consumer.shared.flow_limits import FlowLimits, Hold
 from cometmq.client.message import PullResult, ReceivedMessage
 from cometmq.protocol.bodies.queues import MessageQueue
 

@@ -1,54 +1,47 @@
-"""Consumption side by side: any free worker takes the next messages of any queue.
+"""Concurrent consumption: any free worker takes the next messages of any queue.
 
-Queues stand in line and are served in turn, so that a full one starves no other. What a listener
-fails is sent back to the broker; while no broker takes it, it is tried again here.
+Queues are served in turn, so that a full queue does not starve the others. Messages that a listener
+fails are sent back to the broker for redelivery; while no broker accepts them, they are retried in
+this process.
 """
 
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 
-from cometmq.client.consumer.push.consumption import Consumption
+from cometmq.client.consumer.push.consumption import Consumption, ConsumptionParts
 from cometmq.client.consumer.push.listener import ListenerCall
-from cometmq.client.consumer.push.owned_queue import OwnedQueue
+from cometmq.client.consumer.push.owned_queue import OwnedQueue, OwnedState
 from cometmq.client.consumer.push.process_queue import ProcessQueue
-from cometmq.client.consumer.push.send_back import SendBack
-from cometmq.client.consumer.push.workplace import Workplace
 from cometmq.client.consumer.shared.outcomes import Ack, Outcome, Retry
+from cometmq.client.consumer.shared.send_back import SendBack
 from cometmq.client.message import ReceivedMessage
 
 log = logging.getLogger(__name__)
 
-TRY_AGAIN_MS = 5_000  # here, when no broker takes a message back
-_EXPIRED_LEVEL = 3  # the delay of a message whose listener did not come back
+TRY_AGAIN_MS = 5_000  # until a message that no broker accepted back is retried here
+_EXPIRED_LEVEL = 3  # delay level of a message whose listener call timed out
 
 
 class Concurrent(Consumption):
     """See the top of the file."""
 
-    def __init__(self, at: Workplace) -> None:
-        super().__init__(at)
-        self._out: set[ListenerCall] = set()  # given to workers, and neither finished nor given up
+    def __init__(self, parts: ConsumptionParts) -> None:
+        super().__init__(parts)
+        self._out: set[ListenerCall] = set()  # given to workers, neither finished nor expired
         self._returning: set[asyncio.Task[None]] = set()
 
-    def deliver(self, held: OwnedQueue) -> None:
-        """Messages wait in this queue."""
-        if not held.is_in_line:
-            held.is_in_line = True
-            self._line.append(held)
-        self._fill()
-
-    async def wait_until_still(self, held: OwnedQueue) -> None:
-        """A queue that is given up need not wait: what is out counts no more."""
+    async def wait_until_still(self, owned: OwnedQueue) -> None:
+        """Return immediately: results of calls that still run are ignored after the release."""
 
     async def drain(self, *, begun_only: bool) -> None:
-        """Return when all that was pulled is done, or only what a listener has by now."""
+        """Also wait until failed messages are sent back."""
         await super().drain(begun_only=begun_only)
         if self._returning:
             await asyncio.wait(self._returning)
 
     def give_up_expired(self, limit_ms: int) -> None:
-        """Send back what a listener has had for longer: it holds up the commit of all behind it."""
+        """Send back messages whose call takes longer: they block the commit of later messages."""
         begun_before_ms = self._clock.monotonic_ms() - limit_ms
         expired = [
             call
@@ -57,105 +50,114 @@ class Concurrent(Consumption):
         ]
         self._out.difference_update(expired)
         for call in expired:
-            log.error("a listener has had %s for over %d ms", call.messages[0], limit_ms)
-            if call.held is not None and call.process is call.held.process:
-                self._later(call.held, call.messages, _EXPIRED_LEVEL)
+            log.error(
+                "%s has been processing %s for more than %d ms: sending it back",
+                self._listener.name,
+                call.messages[0],
+                limit_ms,
+            )
+            if call.owned is not None and call.process is call.owned.process:
+                self._later(call.owned, call.messages, _EXPIRED_LEVEL)
 
     def _fill(self) -> None:
-        line, workers, batch_max = self._line, self._workers, self._listener.batch_max
-        while line and workers.has_room:
-            held = line.popleft()
-            messages = held.process.take(batch_max)
+        workers, batch_max = self._workers, self._listener.batch_max
+        while workers.has_room and (owned := self._next_in_line()) is not None:
+            messages = owned.process.take(batch_max)
             if not messages:
-                held.is_in_line = False
                 continue
-            line.append(held)
-            call = ListenerCall(held, held.process, messages)
+            owned.become(OwnedState.READY)
+            self._line.append(owned)
+            call = ListenerCall(owned, owned.process, messages)
             self._out.add(call)
             self._hooks.before(call)
             workers.give(call)
 
     def _finished(self, calls: list[ListenerCall]) -> None:
         self._out.difference_update(calls)
-        # Quick listeners come back in groups: a queue is advanced once for all calls of its own.
+        # Quick calls finish in groups: the offset of a queue is advanced once for all its calls.
         done: dict[OwnedQueue, list[int]] = {}
         for call in calls:
-            held, messages = call.held, call.messages
-            assert held is not None, "a call of a queue"
+            owned, messages = call.owned, call.messages
+            assert owned is not None, "only consume_directly has calls without a queue"
             outcome = call.outcome(orderly=False)
             self._hooks.after(call, outcome)
-            if call.process is not held.process or held.process.is_dropped:
-                continue  # the queue is another's by now, or begins anew
+            if call.process is not owned.process or owned.process.is_dropped:
+                continue  # the queue was released or restarted meanwhile
             good, delay_level = _split(outcome, len(messages))
             failed = len(messages) - good
-            self._stats.consumed(held.queue.topic, len(messages), failed, call.took_ms)
-            offsets = done.setdefault(held, [])
+            self._stats.consumed(owned.queue.topic, len(messages), failed, call.took_ms)
+            offsets = done.setdefault(owned, [])
             offsets += [message.queue_offset for message in messages[:good]]
             if failed:
-                self._later(held, messages[good:], delay_level)
+                self._later(owned, messages[good:], delay_level)
         now_ms = self._clock.wall_ms()
-        for held, offsets in done.items():
-            held.consumed_ms = now_ms
-            self._done(held, offsets)
+        for owned, offsets in done.items():
+            owned.consumed_ms = now_ms
+            self._done(owned, offsets)
         if not self._is_draining:
             self._fill()
 
-    def _done(self, held: OwnedQueue, offsets: Iterable[int]) -> None:
-        offset = held.process.done(offsets)
+    def _done(self, owned: OwnedQueue, offsets: Iterable[int]) -> None:
+        offset = owned.process.done(offsets)
         if offset is not None:
-            self._offsets.advance(held.queue, offset, only_up=True)
-        held.made_room()
+            self._offsets.advance(owned.queue, offset, only_up=True)
+        owned.made_room()
 
     def _later(
-        self, held: OwnedQueue, messages: Sequence[ReceivedMessage], delay_level: int
+        self, owned: OwnedQueue, messages: Sequence[ReceivedMessage], delay_level: int
     ) -> None:
-        mine = [each for each in messages if held.process.is_taken(each.queue_offset)]
+        mine = [each for each in messages if owned.process.is_taken(each.queue_offset)]
         if not mine:
-            return  # they were given up before
+            return  # they were sent back before, when the call expired
         if self._send_back is None:
-            log.error("%d messages are passed over, the first is %s", len(mine), mine[0])
-            self._done(held, [each.queue_offset for each in mine])
+            log.error(
+                "%d failed messages are skipped, because broadcasting consumers do not retry;"
+                " the first is %s",
+                len(mine),
+                mine[0],
+            )
+            self._done(owned, [each.queue_offset for each in mine])
             return
-        work = self._return(held, held.process, mine, delay_level, self._send_back)
-        task = self._background.start(work, "sending back")
+        work = self._return(owned, owned.process, mine, delay_level, self._send_back)
+        task = self._background.start(work, "sending failed messages back")
         self._returning.add(task)
         task.add_done_callback(self._returning.discard)
 
     async def _return(
         self,
-        held: OwnedQueue,
+        owned: OwnedQueue,
         process: ProcessQueue,
         messages: Sequence[ReceivedMessage],
         delay_level: int,
         send_back: SendBack,
     ) -> None:
-        kept = []
+        refused = []
         for message in messages:
-            is_taken = await send_back.send(message, delay_level)
-            if held.process is not process:
-                return  # it begins anew
-            if is_taken:
-                self._done(held, [message.queue_offset])
+            is_accepted = await send_back.send(message, delay_level)
+            if owned.process is not process:
+                return  # the queue was restarted
+            if is_accepted:
+                self._done(owned, [message.queue_offset])
             else:
-                kept.append(message)
-        if kept:
-            self._clock.call_later(TRY_AGAIN_MS, lambda: self._try_again(held, process, kept))
+                refused.append(message)
+        if refused:
+            self._clock.call_later(TRY_AGAIN_MS, lambda: self._try_again(owned, process, refused))
 
     def _try_again(
-        self, held: OwnedQueue, process: ProcessQueue, messages: Sequence[ReceivedMessage]
+        self, owned: OwnedQueue, process: ProcessQueue, messages: Sequence[ReceivedMessage]
     ) -> None:
         if self._is_draining or process.is_dropped:
             return
         for message in messages:
             message.failures_here += 1
         process.give_back(message.queue_offset for message in messages)
-        self.deliver(held)
+        self.deliver(owned)
 
 
 def _split(outcome: Outcome, count: int) -> tuple[int, int]:
-    """How many of the first are consumed, and the delay level for the others."""
+    """How many of the first messages are consumed, and the delay level of the others."""
     if isinstance(outcome, Retry):
         return 0, outcome.delay_level
-    assert isinstance(outcome, Ack), "what a listener of side by side messages may say"
+    assert isinstance(outcome, Ack), "ListenerCall.outcome maps all others to Retry"
     done = count if outcome.count is None else min(outcome.count, count)
     return done, outcome.delay_level

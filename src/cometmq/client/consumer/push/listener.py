@@ -30,12 +30,12 @@ _SIDE_BY_SIDE = (Ack, Retry)
 class ListenerCall:
     """Messages of one queue on their way through the listener."""
 
-    __slots__ = ("error", "held", "messages", "process", "returned", "started_ms", "took_ms")
+    __slots__ = ("error", "messages", "owned", "process", "returned", "started_ms", "took_ms")
 
     def __init__(
-        self, held: OwnedQueue | None, process: ProcessQueue, messages: list[ReceivedMessage]
+        self, owned: OwnedQueue | None, process: ProcessQueue, messages: list[ReceivedMessage]
     ) -> None:
-        self.held = held  # None: not from a queue, but given to us by an operator
+        self.owned = owned  # None: consume_directly
         self.process = process  # of the queue when they were taken: it may begin anew meanwhile
         self.messages = messages
         self.error: BaseException | None = None
@@ -93,6 +93,7 @@ class Listener:
             raise BadSetting("manual_commit is for orderly listeners: give orderly=True with it")
         self.handler = handler
         self._clock = clock
+        self.name = getattr(handler, "__qualname__", None) or repr(handler)
         self.batch_max = batch_max
         self.is_orderly = orderly
         self.commits_itself = manual_commit

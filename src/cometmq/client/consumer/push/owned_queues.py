@@ -1,24 +1,28 @@
-"""The queues that are this member's, as the last rebalance had it: taken, renewed, given up.
+"""The queues that this member owns since the last rebalance: acquired, locked, given up.
 
-An orderly queue is taken once its broker has locked it for us, and unlocked once no listener has
-messages of it. One whose lock was lost begins anew from the offset that the group has committed.
+An orderly queue is acquired when its broker has locked it for us, and unlocked when no listener
+call has messages of it. A queue whose lock was lost restarts at the committed offset of the group.
+
+Invariants: a queue is in at most one of `table` and `_leaving`; a queue in `table` is not given up.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cometmq.background import Background
 from cometmq.client.config import PushConsumerConfig
 from cometmq.client.consumer.push.consumption import Consumption
-from cometmq.client.consumer.push.owned_queue import OwnedQueue
-from cometmq.client.consumer.push.puller import Puller
+from cometmq.client.consumer.push.owned_queue import LockTime, OwnedQueue
+from cometmq.client.consumer.push.push_reader import PushReader
 from cometmq.client.consumer.push.queue_locks import LOCK_MS_MAX, QueueLocks
-from cometmq.client.consumer.shared.offsets import Offsets
+from cometmq.client.consumer.shared.flow_limits import FlowLimits
+from cometmq.client.consumer.shared.queue_puller import QueuePuller
+from cometmq.client.consumer.shared.rebalance_trigger import RebalanceTrigger
+from cometmq.client.consumer.shared.start_offset import StartOffsets
 from cometmq.errors import PeerError, WorldError
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.seams import Clock
 
 log = logging.getLogger(__name__)
 
@@ -28,174 +32,189 @@ class OwnedQueues:
     """See the top of the file."""
 
     config: PushConsumerConfig
-    clock: Clock
     background: Background
-    puller: Puller
+    reader: PushReader
+    puller: QueuePuller[OwnedQueue]
     consumption: Consumption
-    offsets: Offsets
-    start_of: Callable[[MessageQueue], Awaitable[int]]
-    is_orderly: bool
-    locks: QueueLocks | None  # None: not in order, or nobody to share with
-    again: Callable[[], None]  # something could not be done just now: rebalance again soon
-    held: dict[MessageQueue, OwnedQueue] = field(default_factory=dict)
-    _leaving: dict[MessageQueue, "asyncio.Task[None]"] = field(default_factory=dict)
-    _is_open: bool = True
+    starts: StartOffsets
+    locks: QueueLocks | None  # None: not orderly, or broadcasting
+    trigger: RebalanceTrigger
+    table: dict[MessageQueue, OwnedQueue] = field(default_factory=dict, init=False)
+    _leaving: dict[MessageQueue, "asyncio.Task[None]"] = field(default_factory=dict, init=False)
+    _is_open: bool = field(default=True, init=False)
 
     def of(self, topic: str) -> list[OwnedQueue]:
-        """Those of one topic."""
-        return [held for queue, held in self.held.items() if queue.topic == topic]
+        """The owned queues of one topic."""
+        return [owned for queue, owned in self.table.items() if queue.topic == topic]
 
     async def settle(self, topic: str, mine: Sequence[MessageQueue]) -> None:
-        """Have these of a topic, and no others; what cannot be had yet is tried again soon."""
+        """Own exactly these queues of a topic. Queues that fail are retried by a rebalance soon."""
+        if not self._is_open:
+            return  # closing: all queues are about to be given up
         wanted = set(mine)
         await self.give_up([each for each in self.of(topic) if each.queue not in wanted])
-        # One that is still leaving is taken once it has left: `_left` has us come again.
-        busy = self.held.keys() | self._leaving.keys()
+        # A queue that is still leaving is acquired after it has left: `_left` asks for a rebalance.
+        busy = self.table.keys() | self._leaving.keys()
         fresh = [queue for queue in mine if queue not in busy]
         if fresh:
-            await self._take_all(fresh)
+            await self._acquire_all(fresh)
         ours = self.of(topic)
-        for held in ours:
-            held.limits = self.config.flow_limits(len(ours), orderly=self.is_orderly)
-            held.made_room()
+        for owned in ours:
+            owned.limits = self._limits(len(ours))
+            owned.made_room()
 
     async def give_up(self, queues: Iterable[OwnedQueue]) -> None:
-        """They are another's from now on."""
+        """Stop consuming these queues. Return when they are released, or, if orderly, sooner."""
         leaving = list(queues)
-        for held in leaving:
-            self.held.pop(held.queue, None)
-            held.is_leaving = True
-            held.stop_pulling()
-            self.puller.pulls.forget(held.queue)
-        if self.is_orderly:
-            for held in leaving:
-                self._depart(held, is_lost=False)
+        for owned in leaving:
+            self._remove(owned)
+        if self.consumption.is_orderly:
+            for owned in leaving:
+                self._depart(owned, is_lost=False)
         else:
-            await asyncio.gather(*(self._leave(held, is_lost=False) for held in leaving))
+            await asyncio.gather(*(self._leave(owned, is_lost=False) for owned in leaving))
 
     async def move(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Read on from these offsets, in those queues that are ours; they are kept before."""
-        moved = [(self.held[queue], at) for queue, at in offsets.items() if queue in self.held]
-        for held, _ in moved:
-            held.stop_pulling()
-        await asyncio.gather(*(self.puller.move(held, at) for held, at in moved))
-        for held, _ in moved:
-            self._pull(held)
+        """Commit these offsets of queues that are ours, and continue there."""
+        moved = [(self.table[queue], at) for queue, at in offsets.items() if queue in self.table]
+        for owned, _ in moved:
+            owned.stop_pulling()
+        await asyncio.gather(*(self.reader.move(owned, at) for owned, at in moved))
+        for owned, _ in moved:
+            self._pull(owned)
 
     def pull_anew(self, topic: str) -> None:
-        """Another subscription: what a broker holds for the last one is of no use."""
-        for held in self.of(topic):
-            self._pull(held)
+        """Replace pending pulls: they carry the previous subscription."""
+        for owned in self.of(topic):
+            self._pull(owned)
 
     async def renew(self) -> None:
-        """Have the locks for another while."""
-        if self.locks is None or not self.held:
+        """Renew the locks."""
+        if self.locks is None or not self.table:
             return
-        asked_ms = self.clock.monotonic_ms()
-        locked = await self.locks.lock(self.held)
+        locked = await self.locks.lock(self.table)
         for queue in locked.ours:
-            held = self.held.get(queue)
-            if held is None:
+            owned = self.table.get(queue)
+            if owned is None:
                 continue
-            if held.locked_ms is None or asked_ms - held.locked_ms >= LOCK_MS_MAX:
-                await self._begin_anew(held)  # it may have been another's in between
-            held.locked_ms, held.locked_wall_ms = asked_ms, self.clock.wall_ms()
-            self.consumption.deliver(held)
-        for queue in locked.not_ours & self.held.keys():
-            log.warning("the lock on %s is another's", queue)
-            self._lose(self.held[queue])
+            if _has_expired(owned.lock, locked.asked):
+                await self._restart(owned)  # another member may have owned it in between
+            owned.lock = locked.asked
+            self.consumption.deliver(owned)
+        for queue in locked.not_ours & self.table.keys():
+            log.warning("another member has the lock of %s", queue)
+            self._lose(self.table[queue])
 
     async def keep_offsets(self) -> None:
-        """Have all of them kept."""
-        await self.offsets.keep(list(self.held))
+        """Commit the offsets of all queues."""
+        await self.starts.offsets.keep(list(self.table))
 
     def stop_pulling(self) -> None:
-        """Take no more queues, and pull no more."""
+        """Acquire no more queues, and pull no more."""
         self._is_open = False
-        for held in self.held.values():
-            held.stop_pulling()
+        for owned in self.table.values():
+            owned.stop_pulling()
 
     async def close(self) -> None:
-        """Give all up."""
+        """Give up all queues, and wait until they are released."""
         self._is_open = False
-        await self.give_up(list(self.held.values()))
+        await self.give_up(list(self.table.values()))
         if self._leaving:
             await asyncio.wait(list(self._leaving.values()))
 
-    async def _take_all(self, queues: Sequence[MessageQueue]) -> None:
-        locked_ms = None
-        if self.locks is not None:
-            locked_ms = self.clock.monotonic_ms()
-            ours = (await self.locks.lock(queues)).ours
-            if len(ours) < len(queues):
-                log.info("%d queues are still locked by others", len(queues) - len(ours))
-                self.again()
-            queues = [queue for queue in queues if queue in ours]
-        await asyncio.gather(*(self._take(queue, locked_ms) for queue in queues))
+    def _limits(self, count: int) -> FlowLimits:
+        return self.config.flow_limits(count, orderly=self.consumption.is_orderly)
 
-    async def _take(self, queue: MessageQueue, locked_ms: int | None) -> None:
+    async def _acquire_all(self, queues: Sequence[MessageQueue]) -> None:
+        lock: LockTime | None = None
+        if self.locks is not None:
+            locked = await self.locks.lock(queues)
+            lock = locked.asked
+            if len(locked.ours) < len(queues):
+                log.info(
+                    "%d queues are still locked by other members", len(queues) - len(locked.ours)
+                )
+                self.trigger.fire_later()
+            queues = [queue for queue in queues if queue in locked.ours]
+        await asyncio.gather(*(self._acquire(queue, lock) for queue in queues))
+
+    async def _acquire(self, queue: MessageQueue, lock: LockTime | None) -> None:
         try:
-            offset = await self.start_of(queue)
+            offset = await self.starts.of(queue)
         except (PeerError, WorldError) as error:
-            log.warning("%s is not read yet: %s", queue, error)
-            self.again()
+            log.warning("cannot find the start offset of %s, trying again: %s", queue, error)
+            self.trigger.fire_later()
             return
         if not self._is_open:
             return
-        held = OwnedQueue(queue, offset, self.config.flow_limits(1, orderly=self.is_orderly))
-        if locked_ms is not None:
-            held.locked_ms, held.locked_wall_ms = locked_ms, self.clock.wall_ms()
-        self.held[queue] = held
-        self._pull(held)
+        assert queue not in self.table, "rebalances run one after the other"
+        assert queue not in self._leaving, "a queue that is leaving is not acquired"
+        owned = self.table[queue] = OwnedQueue(queue, offset, self._limits(1))
+        owned.lock = lock
+        self._pull(owned)
 
-    def _is_held(self, held: OwnedQueue) -> bool:
-        """It is still ours, after a wait."""
-        return self.held.get(held.queue) is held
+    def _is_owned(self, owned: OwnedQueue) -> bool:
+        """False if it was given up during a wait."""
+        return self.table.get(owned.queue) is owned
 
-    def _pull(self, held: OwnedQueue) -> None:
-        held.stop_pulling()  # two who moved it may have waited at a time
-        if self._is_open and self._is_held(held):
-            held.puller = self.background.start(self.puller.run(held), f"pulling from {held.queue}")
+    def _pull(self, owned: OwnedQueue) -> None:
+        owned.stop_pulling()  # two callers may have moved it at the same time
+        if self._is_open and self._is_owned(owned):
+            assert not owned.is_given_up, "queues in the table are ours"
+            work = self.puller.run(owned)
+            owned.puller = self.background.start(work, f"pulling from {owned.queue}")
 
-    async def _begin_anew(self, held: OwnedQueue) -> None:
-        held.stop_pulling()
-        held.process.drop()  # what a listener has of it counts no more
-        self.offsets.forget(held.queue)
+    async def _restart(self, owned: OwnedQueue) -> None:
+        owned.stop_pulling()
+        owned.process.drop()  # results of running calls are ignored
+        self.starts.offsets.forget(owned.queue)
         try:
-            offset = await self.start_of(held.queue)
+            offset = await self.starts.of(owned.queue)
         except (PeerError, WorldError) as error:
-            log.warning("%s is not read yet: %s", held.queue, error)
-            if self._is_held(held):
-                self._lose(held)
+            log.warning("cannot find the start offset of %s: %s", owned.queue, error)
+            if self._is_owned(owned):
+                self._lose(owned)
             return
-        if self._is_held(held):
-            held.begin_anew(offset)
-            self._pull(held)
+        if self._is_owned(owned):
+            owned.restart(offset)
+            self._pull(owned)
 
-    def _lose(self, held: OwnedQueue) -> None:
-        """Another may have consumed of it: nothing that we know of it may be committed."""
-        held.drop()
-        self.offsets.forget(held.queue)
-        del self.held[held.queue]
-        self._depart(held, is_lost=True)
+    def _lose(self, owned: OwnedQueue) -> None:
+        """Another member may have consumed from it: nothing that we know of it may be committed."""
+        self._remove(owned)
+        owned.process.drop()
+        self.starts.offsets.forget(owned.queue)
+        self._depart(owned, is_lost=True)
 
-    def _depart(self, held: OwnedQueue, *, is_lost: bool) -> None:
-        """A listener may take its time, and others need not wait for it."""
-        task = self.background.start(self._leave(held, is_lost=is_lost), "giving up a queue")
-        self._leaving[held.queue] = task
-        task.add_done_callback(lambda _: self._left(held.queue))
+    def _remove(self, owned: OwnedQueue) -> None:
+        removed = self.table.pop(owned.queue)
+        assert removed is owned, "a queue has one owner object"
+        owned.give_up()
+        self.puller.source.forget(owned.queue)
 
-    async def _leave(self, held: OwnedQueue, *, is_lost: bool) -> None:
-        if held.is_running and not is_lost:
-            await self.offsets.keep([held.queue])  # its listener may never return
-        await self.consumption.wait_until_still(held)
-        held.drop()
+    def _depart(self, owned: OwnedQueue, *, is_lost: bool) -> None:
+        """Release it in the background: its listener may take long, and others need not wait."""
+        assert owned.queue not in self._leaving, "it leaves once"
+        task = self.background.start(self._leave(owned, is_lost=is_lost), "giving up a queue")
+        self._leaving[owned.queue] = task
+        task.add_done_callback(lambda _: self._left(owned.queue))
+
+    async def _leave(self, owned: OwnedQueue, *, is_lost: bool) -> None:
+        offsets = self.starts.offsets
+        if owned.is_running and not is_lost:
+            await offsets.keep([owned.queue])  # its listener may never return
+        await self.consumption.wait_until_still(owned)
+        owned.release()
         if not is_lost:
-            await self.offsets.leave(held.queue)
+            await offsets.leave(owned.queue)
             if self.locks is not None:
-                await self.locks.unlock([held.queue])
+                await self.locks.unlock([owned.queue])
 
     def _left(self, queue: MessageQueue) -> None:
         del self._leaving[queue]
         if self._is_open:
-            self.again()  # it may be ours again by now
+            self.trigger.fire_later()  # it may be ours again by now
+
+
+def _has_expired(lock: LockTime | None, now: LockTime) -> bool:
+    return lock is None or now.monotonic_ms - lock.monotonic_ms >= LOCK_MS_MAX

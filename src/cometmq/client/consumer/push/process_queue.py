@@ -9,7 +9,7 @@ It belongs to the loop: listeners run in threads, but tell the loop what they ha
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from cometmq.client.consumer.push.flow_limits import FlowLimits, Hold
+from cometmq.client.consumer.shared.flow_limits import FlowLimits, Hold
 from cometmq.client.message import ReceivedMessage
 
 

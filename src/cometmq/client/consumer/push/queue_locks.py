@@ -1,10 +1,11 @@
-"""The locks of an orderly consumer on its queues: granted by brokers, for a time."""
+"""The locks of an orderly consumer on its queues. Brokers grant them for a limited time."""
 
 import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cometmq.client.consumer.push.owned_queue import LockTime
 from cometmq.client.session.session import Session
 from cometmq.errors import PeerError, WorldError
 from cometmq.protocol.bodies.queues import LockedQueues, LockQueues, MessageQueue
@@ -13,41 +14,44 @@ from cometmq.protocol.java.fastjson import dumps, loads
 
 log = logging.getLogger(__name__)
 
-LOCK_MS_MAX = 30_000  # an older one is not trusted; the broker lets go of it after 60 s
+LOCK_MS_MAX = 30_000  # an older lock is not trusted; the broker releases it after 60 s
 RENEW_MS = 20_000
 _TIMEOUT_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """What brokers said of the queues they were asked for; of the others, they said nothing."""
+    """The answers to a lock request. Queues of brokers that did not answer are in neither set."""
 
     ours: frozenset[MessageQueue]
     not_ours: frozenset[MessageQueue]
+    asked: LockTime
 
 
 @dataclass(frozen=True, slots=True)
 class QueueLocks:
-    """Of one member. To lock a queue again is to keep it longer."""
+    """Locks queues for one member. Locking a queue again renews the lock."""
 
     session: Session
     group: str
 
     async def lock(self, queues: Iterable[MessageQueue]) -> Locked:
-        """Ask for these, each of its master. A broker that does not answer is logged."""
+        """Request locks from the masters of these queues. A broker without an answer is logged."""
         asked = _by_broker(queues)
+        clock = self.session.clock
+        time = LockTime(clock.monotonic_ms(), clock.wall_ms())
         answers = await asyncio.gather(*(self._lock(*each) for each in asked.items()))
         ours = [queue for answer in answers if answer is not None for queue in answer]
-        told = [
+        answered = [
             queue
             for chosen, answer in zip(asked.values(), answers, strict=True)
             if answer is not None
             for queue in chosen
         ]
-        return Locked(frozenset(ours), frozenset(told) - frozenset(ours))
+        return Locked(frozenset(ours), frozenset(answered) - frozenset(ours), time)
 
     async def unlock(self, queues: Iterable[MessageQueue]) -> None:
-        """Let others have these. A broker that does not answer lets go of them after a minute."""
+        """Release the locks. A broker that cannot be reached releases them after a minute."""
         asked = _by_broker(queues)
         await asyncio.gather(*(self._unlock(*each) for each in asked.items()))
 
@@ -64,7 +68,7 @@ class QueueLocks:
             )
             return frozenset(loads(response.body, LockedQueues).locked)
         except (PeerError, WorldError) as error:
-            log.warning("broker %s grants no locks: %s", broker_name, error)
+            log.warning("broker %s did not lock %d queues: %s", broker_name, len(queues), error)
             return None
 
     async def _unlock(self, broker_name: str, queues: list[MessageQueue]) -> None:
@@ -77,7 +81,7 @@ class QueueLocks:
                 timeout_ms=_TIMEOUT_MS,
             )
         except (PeerError, WorldError) as error:
-            log.info("broker %s keeps our locks for a while: %s", broker_name, error)
+            log.info("broker %s did not unlock our queues, which expire: %s", broker_name, error)
 
     def _body(self, queues: list[MessageQueue]) -> bytes:
         return dumps(

@@ -66,26 +66,26 @@ def running_info(
     return ConsumerRunningInfo(
         properties=dict(properties),
         subscription_set=wanted,
-        mq_table={held.queue: _queue(held, offsets) for held in queues},
+        mq_table={owned.queue: _queue(owned, offsets) for owned in queues},
         status_table={each.topic: stats.status(each.topic) for each in wanted},
         jstack=thread_stacks() + task_stacks() if with_stacks else None,
     )
 
 
-def _queue(held: OwnedQueue, offsets: Offsets) -> ProcessQueueInfo:
-    process = held.process
+def _queue(owned: OwnedQueue, offsets: Offsets) -> ProcessQueueInfo:
+    process = owned.process
     lowest = process.lowest or 0
     return ProcessQueueInfo(
         cached_msg_count=len(process),
         cached_msg_min_offset=lowest,
         cached_msg_max_offset=lowest + process.span,
         cached_mib=process.size >> 20,
-        commit_offset=offsets.known(held.queue) or 0,
+        commit_offset=offsets.known(owned.queue) or 0,
         dropped=process.is_dropped,
-        last_consume_timestamp=held.consumed_ms,
-        last_lock_timestamp=held.locked_wall_ms,
-        last_pull_timestamp=held.pulled_ms,
-        locked=held.locked_ms is not None,
+        last_consume_timestamp=owned.consumed_ms,
+        last_lock_timestamp=0 if owned.lock is None else owned.lock.wall_ms,
+        last_pull_timestamp=owned.pulled_ms,
+        locked=owned.lock is not None,
         transaction_msg_count=len(process) - process.waiting,
     )
 

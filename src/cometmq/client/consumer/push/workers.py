@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from cometmq.client.config import PushConsumerConfig
 from cometmq.client.consumer.push.listener import Listener, ListenerCall
 from cometmq.protocol.limits import TURN_MS
 from cometmq.seams import Clock
@@ -228,3 +229,12 @@ class LoopWorkers(Workers):
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a worker failed", exc_info=error)
+
+
+def workers_for(
+    listener: Listener, config: PushConsumerConfig, clock: Clock, finished: Finished
+) -> Workers:
+    """Workers that fit the listener; `finished` receives calls that have ended."""
+    if listener.is_async:
+        return LoopWorkers(config.consume_threads, finished, listener, clock)
+    return ThreadWorkers(config.consume_threads, finished, listener, f"consume-{config.group}")

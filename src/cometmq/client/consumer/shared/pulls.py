@@ -33,6 +33,7 @@ class Pull:
     suspend_ms: int = 0  # how long the broker may wait for a message; 0 is not at all
     timeout_ms: int  # for the answer
     is_lite: bool = False
+    generation: int = 0  # of a lite reader's position; not sent
 
     @property
     def flags(self) -> int:

@@ -1,4 +1,4 @@
-"""When to do something again: when it is asked for, soon after it failed, or after a while."""
+"""When to rebalance: on request, soon after a failure, and otherwise at a fixed interval."""
 
 import asyncio
 
@@ -7,45 +7,48 @@ from cometmq.seams import Clock, Timer
 _FIRST_MS = 250
 
 
-class Soon:
-    """A mark that somebody waits for. After failures it is set later each time, up to a limit."""
+class RebalanceTrigger:
+    """An event that the rebalance loop waits for.
 
-    def __init__(self, clock: Clock, delay_ms_max: int) -> None:
+    After failures it fires with a delay that doubles each time, up to the interval.
+    """
+
+    def __init__(self, clock: Clock, interval_ms: int) -> None:
         self._clock = clock
-        self._delay_ms_max = delay_ms_max
+        self._interval_ms = interval_ms
         self._delay_ms = _FIRST_MS
         self._timer: Timer | None = None
-        self._mark = asyncio.Event()
+        self._event = asyncio.Event()
 
-    def ask(self) -> None:
-        """Do it as soon as may be."""
-        self._mark.set()
+    def fire(self) -> None:
+        """Rebalance now."""
+        self._event.set()
 
-    def try_again(self) -> None:
-        """It could not be done in full: do it again, later than the last time."""
+    def fire_later(self) -> None:
+        """The last rebalance was incomplete: repeat it after a delay."""
         if self._timer is None:
             self._timer = self._clock.call_later(self._delay_ms, self._due)
-            self._delay_ms = min(self._delay_ms * 2, self._delay_ms_max)
+            self._delay_ms = min(self._delay_ms * 2, self._interval_ms)
 
-    def went_well(self) -> None:
-        """The next failure is a first one."""
+    def reset_delay(self) -> None:
+        """The last rebalance was complete: the next failure gets the first delay."""
         if self._timer is None:
             self._delay_ms = _FIRST_MS
 
     async def wait(self) -> None:
-        """Return when it is to be done, after the limit at the latest; the mark is cleared."""
-        timer = self._clock.call_later(self._delay_ms_max, self._mark.set)
+        """Return when a rebalance is due, after the interval at the latest."""
+        timer = self._clock.call_later(self._interval_ms, self._event.set)
         try:
-            await self._mark.wait()
+            await self._event.wait()
         finally:
             timer.cancel()
-        self._mark.clear()
+        self._event.clear()
 
     def close(self) -> None:
-        """Never again."""
+        """Cancel the delayed rebalance, if there is one."""
         if self._timer is not None:
             self._timer.cancel()
 
     def _due(self) -> None:
         self._timer = None
-        self._mark.set()
+        self._event.set()

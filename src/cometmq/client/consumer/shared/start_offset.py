@@ -1,8 +1,11 @@
-"""Where a consumer begins with a queue: where its group was, or where a new group begins."""
+"""The offset at which a member starts to consume a queue."""
+
+from dataclasses import dataclass
 
 from cometmq.client.config import ConsumerConfig
-from cometmq.client.consumer.shared.offsets import Offsets
+from cometmq.client.consumer.shared.offsets import Offsets, offsets_for
 from cometmq.client.session.queries import Queries
+from cometmq.client.session.session import Session
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.names import RETRY_PREFIX
@@ -10,18 +13,31 @@ from cometmq.protocol.names import RETRY_PREFIX
 _AT_FIRST = frozenset({ConsumeFrom.FIRST_OFFSET, ConsumeFrom.MIN_OFFSET})
 
 
-async def start_offset(
-    queue: MessageQueue, config: ConsumerConfig, offsets: Offsets, queries: Queries
-) -> int:
-    """The offset to pull first. It raises what the broker or the world does: then try later."""
-    kept = await offsets.kept(queue)
-    if kept is not None and kept >= 0:
-        return kept
-    is_retry = queue.topic.startswith(RETRY_PREFIX)  # what waits there was failed, and is wanted
-    if config.consume_from in _AT_FIRST:
-        return 0
-    if config.consume_from is ConsumeFrom.TIMESTAMP:
-        if is_retry:
-            return await queries.max_offset(queue)
-        return await queries.offset_at(queue, config.start_ms(queries.session.clock.wall_ms()))
-    return 0 if is_retry else await queries.max_offset(queue)
+@dataclass(frozen=True, slots=True)
+class StartOffsets:
+    """The committed offset of the group; for a new group, what `consume_from` says."""
+
+    config: ConsumerConfig
+    offsets: Offsets
+    queries: Queries
+
+    async def of(self, queue: MessageQueue) -> int:
+        """The first offset to pull. Raises PeerError or WorldError if no broker answers."""
+        committed = await self.offsets.kept(queue)
+        if committed is not None and committed >= 0:
+            return committed
+        is_retry = queue.topic.startswith(RETRY_PREFIX)  # failed messages: all of them are wanted
+        if self.config.consume_from in _AT_FIRST:
+            return 0
+        if self.config.consume_from is ConsumeFrom.TIMESTAMP:
+            if is_retry:
+                return await self.queries.max_offset(queue)
+            now_ms = self.queries.session.clock.wall_ms()
+            return await self.queries.offset_at(queue, self.config.start_ms(now_ms))
+        return 0 if is_retry else await self.queries.max_offset(queue)
+
+
+def start_offsets_for(session: Session, group: str, config: ConsumerConfig) -> StartOffsets:
+    """The start offsets of a member of this group (as on the wire)."""
+    offsets = offsets_for(session, group, config.message_model, config.offset_folder)
+    return StartOffsets(config, offsets, Queries(session))

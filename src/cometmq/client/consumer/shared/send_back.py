@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass
 
+from cometmq.client.config import PushConsumerConfig
 from cometmq.client.consumer.shared.outcomes import TO_DEAD_LETTERS
 from cometmq.client.message import ReceivedMessage
 from cometmq.client.session.session import Session
@@ -16,12 +17,20 @@ from cometmq.protocol.records.properties import encode_properties
 
 log = logging.getLogger(__name__)
 
-RETRIES_UNLESS_SET = 16  # before a message is a dead letter
+RETRIES_UNLESS_SET = 16  # redeliveries before a message becomes a dead letter
+TIMES_MAX = 2**31 - 1  # orderly messages are redelivered without a limit, unless one is set
 INNER_PRODUCER = "CLIENT_INNER_PRODUCER"  # the group of what a consumer itself sends
 _TIMEOUT_MS = 5_000
 _FIRST_LEVEL = 3  # of the first retry: each waits for the next
 _COMPRESSION = int(MessageFlag.COMPRESSED | MessageFlag.COMPRESSION)
 _RETRY_QUEUES = 1
+
+
+def reconsume_max(config: PushConsumerConfig, *, orderly: bool) -> int:
+    """How often a message is redelivered before it becomes a dead letter."""
+    if config.max_reconsume_times >= 0:
+        return config.max_reconsume_times
+    return TIMES_MAX if orderly else RETRIES_UNLESS_SET
 
 
 @dataclass(frozen=True, slots=True)
