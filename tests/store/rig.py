@@ -2,12 +2,14 @@
 
 import errno
 import threading
+from array import array
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 
 from cometmq.disk import RealDisk
 from cometmq.protocol.records.hosts import Host
+from cometmq.protocol.records.key_hash import key_hashes
 from cometmq.protocol.records.message import StoredMessage, unpack_records
 from cometmq.protocol.records.properties import encode_properties
 from cometmq.seams import RealClock
@@ -147,3 +149,14 @@ class WatchedDisk(RoomyDisk):
                 raise OSError(errno.ENOSPC, "No space left on device")
             self.room -= 1
         return super().create(path, size)
+
+
+def index_keys(index, topic, keys, place, stored_ms):
+    """Add the keys of a message; if the index may have it already, as recovery does."""
+    if place > index.end_offset:
+        index.reserve(len(keys))
+        index.add((topic,), (keys,), (place,), stored_ms)
+    else:
+        hashes = array("I", key_hashes(topic, keys))
+        places, times_ms = array("q", [place] * len(keys)), array("q", [stored_ms] * len(keys))
+        index.put(hashes, places, times_ms)

@@ -10,8 +10,6 @@ from cometmq.disk import RealDisk
 from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.records.hosts import Host
-from cometmq.protocol.records.key_hash import key_hashes
-from cometmq.store.index.index_file import IndexFile, file_size
 from cometmq.store.log.new_message import NewMessage, RecordWriter, by_columns
 from cometmq.store.message_store import MessageStore
 from cometmq.store.queue.extended_queue import ExtendedCode
@@ -20,7 +18,6 @@ from cometmq.testing.clock import ManualClock
 from store.rig import HOST, NOON_MS, config_of, message, open_store, read_all
 
 PREPARED = int(MessageFlag.PREPARED)
-SLOTS, ENTRIES = 5, 60
 
 
 def mixed(chance: Random, count: int) -> list[NewMessage]:
@@ -137,31 +134,6 @@ def test_with_one_that_is_refused_nothing_is_put(tmp_path, bad):
             assert [one.body for one in read_all(store)] == [b"first"]
 
     asyncio.run(story())
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_the_index_of_many_is_that_of_each(tmp_path, seed):
-    chance = Random(seed)
-    regions = [RealDisk().create(tmp_path / name, file_size(SLOTS, ENTRIES)) for name in "ab"]
-    each, many = (IndexFile(region, SLOTS, ENTRIES) for region in regions)
-    place, now_ms = 0, NOON_MS
-    is_full = False
-    while not is_full:
-        count = chance.randrange(5)
-        keys = [[f"k{chance.randrange(9)}" for _ in range(chance.randrange(5))]] * count
-        hashes = [key_hashes("T", of_message) for of_message in keys]
-        places = [place := place + chance.randrange(1, 99) for _ in range(count)]
-        now_ms += chance.choice((0, 0, 1, 700))
-        is_full = not many.put_all(hashes, places, now_ms)
-        if not is_full:
-            for of_message, at in zip(hashes, places, strict=True):
-                assert not of_message or each.put(of_message, at, now_ms)
-        assert bytes(regions[0].memory) == bytes(regions[1].memory)
-        assert (each.count, each.end_offset, each.end_ms) == (
-            many.count, many.end_offset, many.end_ms,
-        )  # fmt: skip
-    for region in regions:
-        region.close()
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -14,7 +14,7 @@ from cometmq.protocol.records.key_hash import key_hashes
 from cometmq.store.index.bulk_hash import bulk_hashes
 from cometmq.store.index.index import Index
 from cometmq.testing.clock import ManualClock
-from store.rig import NOON_MS
+from store.rig import NOON_MS, index_keys
 
 SLOTS, ENTRIES = 50, 300
 
@@ -51,7 +51,7 @@ def put_in_parts(index, chance, sent):
             hashes.extend(key_hashes("T", keys))
             places.extend([place] * len(keys))
             times_ms.extend([stored_ms] * len(keys))
-        index.put_many(hashes, places, times_ms)
+        index.put(hashes, places, times_ms)
         at = sent.index(part[-1]) + 1
 
 
@@ -67,14 +67,14 @@ def test_bulk_and_one_by_one_are_the_same(tmp_path, monkeypatch, seed, has_numpy
     monkeypatch.setattr("cometmq.store.index.index.HELD_MAX", 0)
     one_by_one = opened(tmp_path / "a")
     for keys, place, stored_ms in sent:
-        one_by_one.put("T", keys, place, stored_ms)
+        index_keys(one_by_one, "T", keys, place, stored_ms)
     put_in_parts(in_bulk, Random(seed), sent)
     assert len(one_by_one.files) > 5
     assert one_by_one.end_offset == in_bulk.end_offset
     assert content(tmp_path / "a") == content(tmp_path / "b")
     # And the state in memory is that of the files: what is put next is the same too.
     for index in (one_by_one, in_bulk):
-        index.put("T", ["last", "k1"], sent[-1][1] + 100, NOON_MS)
+        index_keys(index, "T", ["last", "k1"], sent[-1][1] + 100, NOON_MS)
         index.settle()
     assert content(tmp_path / "a") == content(tmp_path / "b")
 

@@ -4,6 +4,7 @@ What is to hold is in docs/disk.md, section 3.
 """
 
 import struct
+from array import array
 from itertools import islice
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from cometmq.disk import RealDisk
 from cometmq.protocol.java.values import hash_code
-from cometmq.protocol.records.key_hash import all_key_hashes, key_hash, key_hashes
+from cometmq.protocol.records.key_hash import key_hash, key_hashes
+from cometmq.store.index.bulk_hash import bulk_hashes
 from cometmq.store.index.index_file import ENTRY, HEADER, SLOT, IndexFile, file_size
 from searches import examples
 
@@ -51,7 +53,13 @@ def file(tmp_path):
 
 
 def put(file, key, physical_offset, stored_ms, topic="T"):
-    assert file.put(key_hashes(topic, [key]), physical_offset, stored_ms)
+    put_hashes(file, key_hashes(topic, [key]), physical_offset, stored_ms)
+
+
+def put_hashes(file, hashes, physical_offset, stored_ms):
+    count = len(hashes)
+    columns = array("q", [physical_offset] * count), array("q", [stored_ms] * count)
+    file.put(array("I", hashes), *columns)
 
 
 def query(file, key, begin_ms=0, end_ms=2**62, count_max=100, topic="T"):
@@ -94,8 +102,7 @@ def test_hashes_are_those_of_java(topic, keys):
     assert [key_hash(topic, key) for key in keys] == wanted
     for _ in range(2):  # the second time, the topic is known
         assert list(key_hashes(topic, keys)) == wanted
-        (together,) = all_key_hashes([topic], [keys])
-        assert list(together) == wanted
+        assert list(bulk_hashes([topic], [keys])) == wanted
 
 
 def test_the_hash_without_absolute_value_is_0():
@@ -103,8 +110,8 @@ def test_the_hash_without_absolute_value_is_0():
     assert key_hash("T", LEAST) == 0
     assert list(key_hashes("T", [LEAST, LEAST])) == [0, 0]
     unique = "7F00000100002A139A55123400000001"
-    hashes = all_key_hashes(["T", "T", "T"], [[LEAST, LEAST], [unique, LEAST], []])
-    assert [list(each) for each in hashes] == [[0, 0], [key_hash("T", unique), 0], []]
+    hashes = bulk_hashes(["T", "T", "T"], [[LEAST, LEAST], [unique, LEAST], []])
+    assert list(hashes) == [0, 0, key_hash("T", unique), 0]
 
 
 def test_remembered_topics_are_bounded():
@@ -143,7 +150,7 @@ def test_apaches_files_are_read(file):
 def test_every_byte_of_a_pair(file):
     """In a new file: two entries that share no slot, and a header."""
     first, second = hashes = key_hashes("T", ["k0", "k1"])
-    assert file.put(hashes, 4096, NOON_MS)
+    put_hashes(file, hashes, 4096, NOON_MS)
     slots = [0] * SLOTS
     slots[first % SLOTS], slots[second % SLOTS] = 1, 2
     expected = struct.pack(">qqqqii", NOON_MS, NOON_MS, 4096, 4096, 2, 3)
@@ -159,15 +166,21 @@ def test_every_byte_of_a_pair(file):
     st.lists(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=4), max_size=8),
     st.integers(1, 5),
 )
-def test_pairs_and_single_keys_are_written_as_one_by_one(tmp_path_factory, messages, slots):
-    """The three ways to put, against the plainest: Java's, key by key."""
+def test_entries_are_written_as_java_writes_them(tmp_path_factory, messages, slots):
+    """Message by message or all in one call: as the plainest writer, Java's, does key by key."""
     folder = tmp_path_factory.mktemp("pairs")
-    region = RealDisk().create(folder / "file", file_size(slots, 40))
-    file = IndexFile(region, slots, 40)
+    regions = [RealDisk().create(folder / name, file_size(slots, 40)) for name in ("one", "all")]
+    file, in_one_call = (IndexFile(region, slots, 40) for region in regions)
+    entries = array("I"), array("q"), array("q")
     plain = bytearray(file_size(slots, 40))
     number, used = 1, 0
     for turn, hashes in enumerate(messages):
-        assert file.put(hashes, 1000 + turn, NOON_MS + turn * 1500)
+        put_hashes(file, hashes, 1000 + turn, NOON_MS + turn * 1500)
+        for value in hashes:
+            for column, cell in zip(
+                entries, (value, 1000 + turn, NOON_MS + turn * 1500), strict=True
+            ):
+                column.append(cell)
         for value in hashes:
             slot_at = 40 + value % slots * 4
             (before,) = struct.unpack_from(">i", plain, slot_at)
@@ -180,8 +193,11 @@ def test_pairs_and_single_keys_are_written_as_one_by_one(tmp_path_factory, messa
             number += 1
         end_ms, end_offset = NOON_MS + turn * 1500, 1000 + turn
         struct.pack_into(">qqqqii", plain, 0, NOON_MS, end_ms, 1000, end_offset, used, number)
-    assert bytes(region.memory) == plain
-    region.close()
+    if messages:
+        in_one_call.put(*entries)
+    for region in regions:
+        assert bytes(region.memory) == plain
+        region.close()
 
 
 # Room and times
@@ -191,20 +207,11 @@ def test_full_is_full(file):
     assert file.room == 9
     fill_as_apache(file, 0, 8)
     before = bytes(file.region.memory)
-    assert not file.put([1, 2], 5000, NOON_MS), "room for one is not room for two"
+    with pytest.raises(AssertionError):  # room for one is not room for two
+        put_hashes(file, [1, 2], 5000, NOON_MS)
     assert bytes(file.region.memory) == before
-    assert file.put([1], 5000, NOON_MS)
+    put_hashes(file, [1], 5000, NOON_MS)
     assert file.room == 0
-    assert not file.put([1], 6000, NOON_MS)
-
-
-def test_a_message_before_the_end_is_known(file):
-    put(file, "a", 500, NOON_MS)
-    put(file, "b", 499, NOON_MS)
-    assert file.count == 2
-    put(file, "a", 500, NOON_MS)
-    assert file.count == 3, "the last one may be put again: a crash may have cut it short"
-    assert query(file, "a") == [500], "and is found once"
 
 
 def test_times_have_a_second_to_spare(file):
@@ -254,7 +261,8 @@ def test_the_end_is_past_the_checkpoint_as_soon_as_anything_is_put(file):
 
 def test_a_circle_ends(file):
     hashes = [3, 3, 3]
-    assert file.put(hashes, 1, NOON_MS) and file.put([3], 2, NOON_MS)
+    put_hashes(file, hashes, 1, NOON_MS)
+    put_hashes(file, [3], 2, NOON_MS)
     at = HEADER.size + SLOTS * SLOT.size + ENTRY.size
     struct.pack_into(">I", file.region.memory, at + 16, 4)  # the oldest points to the newest
     assert list(file.query(3, *EVER)) == [2, 1]

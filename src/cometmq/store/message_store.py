@@ -207,9 +207,7 @@ class MessageStore:
             at = file.written
             offset = file.base + at
             if self._index is not None:
-                if self._index.is_short and not internal:
-                    raise self._index.no_room()
-                self._index.put(topic, keys, offset, now_ms)
+                self._index.reserve(len(keys), internal=internal)
         except OSError as error:
             raise no_room(error) from error
         try:
@@ -218,6 +216,8 @@ class MessageStore:
             file.memory[at : at + size] = bytes(size)
             raise
         file.written = at + size
+        if self._index is not None:
+            self._index.add((topic,), (keys,), (offset,), now_ms)
         self._housekeeping.last_stored_ms = now_ms
         if queued:
             if self._coder is not None:

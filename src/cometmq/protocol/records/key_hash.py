@@ -78,36 +78,6 @@ def key_hashes(topic: str, keys: Sequence[str]) -> Sequence[int]:
     return [key_hash(topic, key) for key in keys]
 
 
-def all_key_hashes(topics: Sequence[str], keys: Sequence[Sequence[str]]) -> list[Sequence[int]]:
-    """`key_hashes` of each of several messages; without a call for the usual ones: 0.4 us."""
-    fronts, powers, unique, high, low = _fronts, _POWERS, _UNIQUE, _HIGH, _LOW
-    hashes: list[Sequence[int]] = []
-    for topic, of_message in zip(topics, keys, strict=True):
-        try:
-            first, second = of_message
-            front = fronts[topic]
-            codes = first.encode()
-            if len(codes) != _UNIQUE_LENGTH:
-                raise LookupError
-            one = front * _UNIQUE_POWER + int(codes.translate(unique), 31) + _UNIQUE_REST & _MASK
-            codes = second.encode()
-            two = (
-                front * powers[len(codes)]
-                + 31 * int(codes.translate(high), 31)
-                + int(codes.translate(low), 31)
-                & _MASK
-            )
-            hashes.append(
-                (
-                    one if one < 0x80000000 else -one & 0x7FFFFFFF,
-                    two if two < 0x80000000 else -two & 0x7FFFFFFF,
-                )
-            )
-        except (LookupError, ValueError):
-            hashes.append(key_hashes(topic, of_message))
-    return hashes
-
-
 def _polynomial(codes: bytes) -> int:
     return 31 * int(codes.translate(_HIGH), 31) + int(codes.translate(_LOW), 31)
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from cometmq.protocol.java.values import hash_code
@@ -17,11 +16,6 @@ from cometmq.protocol.records.key_hash import key_hashes
 
 _MASK = 0xFFFFFFFF
 _CELLS_MAX = 4_000_000  # of a table
-
-
-def are_fast() -> bool:
-    """There is numpy."""
-    return find_spec("numpy") is not None
 
 
 def prepare() -> None:

@@ -8,23 +8,22 @@ collide, and times are kept in seconds. The caller looks at the record.
 """
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 
-from cometmq.protocol.records.key_hash import all_key_hashes, key_hash, key_hashes
+from cometmq.protocol.records.key_hash import key_hash
 from cometmq.seams import Clock, Disk, Region
 from cometmq.store.disk_full import RoomFor, is_full
-from cometmq.store.index.bulk_hash import are_fast
 from cometmq.store.index.file_names import is_index_name, next_name
 from cometmq.store.index.index_file import HasKey, IndexFile, believe, file_size
-from cometmq.store.index.key_buffer import HeldKeys
+from cometmq.store.index.key_buffer import KeyBuffer
 
 _UNFINISHED = ".tmp"  # how Disk calls a file that it makes
 _END_OF_TIME_MS = 2**63 - 1
-HELD_MAX = 1024  # messages whose keys are not put yet: 1 ms of work
+HELD_MAX = 1024  # messages in the buffer: 1 ms of work, 4 without numpy
 _MAKE_AHEAD = 0.9  # how full a file is when the next one is begun
 
 # What may be wrong with a file, through a crash or a file made ahead of need, and costs nothing.
@@ -61,9 +60,9 @@ class Index:
         self._newest_name = ""
         self.lacks_keys = False  # of messages before its end: it is to be made again
         self.last_stored_ms = 0  # for the checkpoint: see `dirty_regions`
-        self._held = HeldKeys()
-        self._held_max = HELD_MAX if are_fast() else 0
-        self._free = 0  # entries of the newest file that are neither put nor held for it
+        self._created: list[IndexFile] = []  # for entries that are reserved
+        self._buffer = KeyBuffer()
+        self._free = 0  # entries of the newest and of created files, less those in the buffer
 
     @property
     def files(self) -> tuple[IndexFile, ...]:
@@ -74,139 +73,92 @@ class Index:
     @property
     def end_offset(self) -> int:
         """Where the last message of the index is in the log; 0 if there is none."""
-        if self._held.places:
-            return self._held.places[-1]
+        if self._buffer.places:
+            return self._buffer.places[-1]
         return 0 if self._newest is None else self._newest.end_offset
 
     # Writing
 
-    def put(self, topic: str, keys: Sequence[str], physical_offset: int, stored_ms: int) -> None:
-        """All keys of one message. OSError if a file is needed and cannot be: nothing was put.
+    def reserve(self, count: int, *, internal: bool = False) -> None:
+        """Have room for `count` more entries; OSError if a file is needed and cannot be created.
 
-        A message before `end_offset` is known already.
+        While `is_short`, what is left is for internal writes.
         """
-        count = len(keys)
-        if count <= self._free and self._held_max and physical_offset > self.end_offset:
-            self._held.add(topic, keys, physical_offset, stored_ms)
-            self._count_held(count)
-        elif keys:
-            self.settle()
-            hashes = key_hashes(topic, keys)
-            newest = self._newest
-            if newest is None or not newest.put(hashes, physical_offset, stored_ms):
-                self._put_across(hashes, physical_offset, stored_ms)
-            self._count_free()
+        if self.is_short and not internal:
+            error = self._room.missing()
+            self._room.refused(error)
+            raise error
+        if count > self._free:
+            self._create_for(count - self._free)
 
-    def put_all(
+    def add(
         self,
         topics: Sequence[str],
         keys: Sequence[Sequence[str]],
         places: Sequence[int],
         stored_ms: int,
     ) -> None:
-        """As `put` of several new messages of one moment, given by columns.
-
-        OSError if a file is needed and cannot be: some of them were put.
-        """
-        count = sum(map(len, keys))
-        if count <= self._free and self._held_max:
-            self._held.add_all(topics, keys, places, stored_ms)
-            self._count_held(count)
-            return
-        self.settle()
-        hashes = all_key_hashes(topics, keys)
-        newest = self._newest
-        if newest is None or not newest.put_all(hashes, places, stored_ms):
-            for of_message, place in zip(hashes, places, strict=True):
-                newest = self._newest
-                if of_message and (newest is None or not newest.put(of_message, place, stored_ms)):
-                    self._put_across(of_message, place, stored_ms)
-        self._count_free()
-
-    def _count_held(self, count: int) -> None:
-        self._free -= count
-        if len(self._held.places) >= self._held_max:
+        """Buffer the keys of new messages, by columns; the caller has reserved their entries."""
+        self._buffer.add(topics, keys, places, stored_ms)
+        self._free -= sum(map(len, keys))
+        if len(self._buffer.places) >= HELD_MAX:
             self.settle()
 
     def settle(self) -> None:
-        """Put what is held: there are many, or somebody looks. The newest file has room for it."""
-        if self._held.places:
-            self.put_many(*self._held.taken())
+        """Write the buffer: it is full, or a query or a checkpoint needs it."""
+        if self._buffer.places:
+            self._write(*self._buffer.entries())
 
-    def _count_free(self) -> None:
-        self._free = 0 if self._newest is None else self._newest.room
+    def put(self, hashes: "array[int]", places: "array[int]", times_ms: "array[int]") -> None:
+        """Write entries: of each key its hash, its message's place and time. For recovery.
 
-    def put_many(self, hashes: "array[int]", places: "array[int]", times_ms: "array[int]") -> None:
-        """As `put` of many messages: of each key its hash, its message's place and stored time."""
-        at, count = 0, len(hashes)
-        asked: IndexFile | None = None  # once is enough: what it leaves does not go in bulk
-        while at < count:
-            if self._newest is not None and self._newest is not asked:
-                asked = self._newest
-                at += asked.put_many(hashes[at:], places[at:], times_ms[at:])
-            if at < count:  # a message that needs another file, or no numpy: one at a time
-                after = bisect_right(places, places[at], at)
-                message = hashes[at:after], places[at], times_ms[at]
-                if self._newest is None or not self._newest.put(*message):
-                    self._put_across(*message)
-                at = after
-        self._count_free()
+        Messages before `end_offset` are skipped. OSError if a file is needed and cannot be created:
+        nothing was put.
+        """
+        self.settle()
+        known = bisect_left(places, self.end_offset)
+        self.reserve(len(hashes) - known, internal=True)
+        self._free -= len(hashes) - known
+        self._write(hashes[known:], places[known:], times_ms[known:])
 
-    def _put_across(self, hashes: Sequence[int], physical_offset: int, stored_ms: int) -> None:
-        """Fill the newest file, and begin another."""
-        room = 0 if self._newest is None else self._newest.room
-        made = self._make_for(len(hashes) - room)
-        for file in self._files[-1:] + made:
-            if room := file.room:
-                file.put(hashes[:room], physical_offset, stored_ms)
-                hashes = hashes[room:]
-        assert not hashes, "they are all put"
-        self._files += made
-        self._newest = made[-1]
+    def _write(self, hashes: "array[int]", places: "array[int]", times_ms: "array[int]") -> None:
+        """Fill the newest file, and as many of those created for the entries as they need."""
+        at = 0
+        while at < len(hashes):
+            if self._newest is None or not self._newest.room:
+                self._newest = self._created.pop(0)
+                self._newest.settle(self.last_stored_ms)
+                self._files.append(self._newest)
+            end = at + self._newest.room
+            self._newest.put(hashes[at:end], places[at:end], times_ms[at:end])
+            at = end
 
-    def _make_for(self, count: int) -> list[IndexFile]:
-        """As many files as so many entries need: one, but for tiny files."""
-        made: list[IndexFile] = []
+    def _create_for(self, count: int) -> None:
+        """One file, or as many tiny ones as these entries need; on OSError none stays."""
+        created: list[IndexFile] = []
         try:
             while count > 0:
                 coming, self._next = self._next, None
-                region = self._make(self._new_name()) if coming is None else coming.result()
-                made.append(IndexFile(region, self._slots, self._entries))
-                made[-1].settle(self.last_stored_ms)
-                count -= made[-1].room
+                if coming is None or coming.exception() is not None:
+                    region = self._create(self._new_name())
+                else:
+                    region = coming.result()
+                created.append(IndexFile(region, self._slots, self._entries))
+                count -= created[-1].room
         except OSError:
-            for file in made:
+            for file in created:
                 self._remove(file)
             raise
+        self._created += created
+        self._free += sum(file.room for file in created)
         self.is_short = False
         self._room.made()
-        return made
-
-    def has_room(self, count: int) -> bool:
-        """The newest file takes so many entries of producers' messages."""
-        return count <= self._free and not self.is_short
-
-    def no_room(self) -> OSError:
-        """Why a message of a producer is refused while `is_short`."""
-        error = self._room.missing()
-        self._room.refused(error)
-        return error
-
-    def make_room(self, count: int) -> None:
-        """Have room for so many entries, as far as one more file goes; OSError if it cannot be."""
-        if count <= self._free:
-            return
-        coming, self._next = self._next, None
-        if coming is None or coming.exception() is not None:
-            coming = Future()
-            coming.set_result(self._make(self._new_name()))
-        self._next = coming
 
     def _new_name(self) -> str:
         self._newest_name = next_name(self._newest_name, self._clock.wall_ms())
         return self._newest_name
 
-    def _make(self, name: str) -> Region:
+    def _create(self, name: str) -> Region:
         return self._disk.create(self._folder / name, file_size(self._slots, self._entries))
 
     def begin_next(self) -> None:
@@ -223,7 +175,7 @@ class Index:
                 self._next = None
         newest = self._newest
         if self._next is None and newest and newest.count > self._entries * _MAKE_AHEAD:
-            self._next = self._disk.begin(partial(self._make, self._new_name()))
+            self._next = self._disk.begin(partial(self._create, self._new_name()))
 
     def dirty_regions(self) -> list[Region]:
         """What was written to since the last call, to be synced.
@@ -376,15 +328,18 @@ class Index:
             file.close()
         self._files.clear()
         self._newest = None
+        unused = [file.region for file in self._created]
         coming, self._next = self._next, None
         if coming is not None and coming.exception() is None:
-            unused = coming.result()
-            unused.close()
-            self._disk.delete(unused.path)
+            unused.append(coming.result())
+        for region in unused:
+            region.close()
+            self._disk.delete(region.path)
 
     def _find_newest(self) -> None:
         self._newest = self._files[-1] if self._files else None
-        self._count_free()
+        newest_room = 0 if self._newest is None else self._newest.room
+        self._free = newest_room + sum(file.room for file in self._created)
 
     def _remove(self, file: IndexFile) -> None:
         file.close()

@@ -10,21 +10,18 @@ A key's slot is its hash modulo the number of slots; its entries are a chain fro
 oldest, which it shares with the other keys of the slot. Numbers start at 1, and `count` is the next
 one: the place of entry 0 is never used. A file that was never written to has a count of 0.
 
-A message's entries are written first, then the header, then the slots. A process that is killed in
-between leaves a file whose chains are whole; it may lack the message of `end offset`, which is why
-that one may be put again. Of many messages the header is written last, and slots may be ahead of
-it: as after a power cut, see `is_torn`.
+Many entries are written in one call: slots, entries, then the header. After a kill or a power cut
+in between, slots may be ahead of the header: see `is_torn`. The message of `end offset` may lack
+some of its keys then, so it may be put again.
 """
 
 import struct
 from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterator
 from sys import byteorder
 
 from cometmq.seams import Region
-from cometmq.store.index.index_slots import SECONDS_MAX, chained, slots_free, slots_of
+from cometmq.store.index.index_slots import chained, slots_free, slots_of
 
 HEADER = struct.Struct(
     ">"
@@ -51,13 +48,7 @@ _NEWEST = struct.Struct(">qII")  # the part of the header that every message cha
 _NEWEST_AT = 24
 _TIMES = struct.Struct(">qqq")  # the part before it, that changes with the millisecond
 assert _TIMES.size == _NEWEST_AT and _NEWEST_AT + _NEWEST.size == HEADER.size
-_PAIR = struct.Struct(">IqIIIqII")
-assert _PAIR.size == 2 * ENTRY.size
-_pack_newest = _NEWEST.pack_into
-_pack_slot = SLOT.pack_into
 _unpack_slot = SLOT.unpack_from
-_pack_entry = ENTRY.pack_into
-_pack_pair = _PAIR.pack_into
 
 # Has the message at this offset of the log a key of this hash?
 HasKey = Callable[[int, int], bool]
@@ -80,9 +71,7 @@ class IndexFile:
         "_entries",
         "_entries_at",
         "_memory",
-        "_moment_ms",
         "_safe_ms",
-        "_seconds",
         "_slots",
         "_slots_used",
         "_synced_count",
@@ -107,8 +96,6 @@ class IndexFile:
         self._entries_at = HEADER.size + slots * SLOT.size
         self._synced_count = 0
         self._safe_ms = 0
-        self._moment_ms: int | None = None  # when the last message was stored, and
-        self._seconds = 0  # since the begin: the next message is often of the same millisecond
 
     @property
     def room(self) -> int:
@@ -117,161 +104,27 @@ class IndexFile:
 
     # Writing
 
-    def put(self, hashes: Sequence[int], physical_offset: int, stored_ms: int) -> bool:
-        """The keys of one message; False if there is no room for all of them.
-
-        A message before `end_offset` is known already.
-        """
-        if physical_offset < self.end_offset:
-            return True
-        number = self.count
-        key_count = len(hashes)
-        if number + key_count > self._entries:
-            return False
-        if stored_ms != self._moment_ms:
-            self._put_times(physical_offset, stored_ms)
-        # As in `_put_each`, for one key or two, as most messages have: numbers for names, locals
-        # for fields and one call for both entries save 0.5 us.
-        memory = self._memory
-        if key_count == 2:
-            first, second = hashes
-            slots = self._slots
-            first_at = 40 + first % slots * 4
-            second_at = 40 + second % slots * 4
-            (before_first,) = _unpack_slot(memory, first_at)
-            (before_second,) = _unpack_slot(memory, second_at)
-            if first_at == second_at:
-                before_second = number
-            at = self._entries_at + number * 20
-            seconds = self._seconds
-            _pack_pair(
-                memory,
-                at,
-                first,
-                physical_offset,
-                seconds,
-                before_first,
-                second,
-                physical_offset,
-                seconds,
-                before_second,
-            )
-            if not before_first:
-                self._slots_used += 1
-            if not before_second:
-                self._slots_used += 1
-            self.count = count = number + 2
-            self.end_offset = physical_offset
-            _pack_newest(memory, 24, physical_offset, self._slots_used, count)
-            _pack_slot(memory, first_at, number)
-            _pack_slot(memory, second_at, number + 1)
-        elif key_count == 1:
-            (first,) = hashes
-            first_at = 40 + first % self._slots * 4
-            (before_first,) = _unpack_slot(memory, first_at)
-            at = self._entries_at + number * 20
-            _pack_entry(memory, at, first, physical_offset, self._seconds, before_first)
-            if not before_first:
-                self._slots_used += 1
-            self.count = number + 1
-            self.end_offset = physical_offset
-            _pack_newest(memory, 24, physical_offset, self._slots_used, number + 1)
-            _pack_slot(memory, first_at, number)
-        else:
-            self._put_each(hashes, physical_offset)
-        return True
-
-    def put_all(
-        self, hashes: Sequence[Sequence[int]], places: Sequence[int], stored_ms: int
-    ) -> bool:
-        """The keys of several new messages of one moment; False if there is no room for all.
-
-        The header comes last: a process that is killed before leaves slots that are ahead of it,
-        which `is_torn` tells.
-        """
-        count = self.count + sum(map(len, hashes))
-        if count > self._entries:
-            return False
-        if count == self.count:
-            return True
-        last = max(compress(places, hashes))  # that has a key
-        if stored_ms != self._moment_ms:
-            self._put_times(next(compress(places, hashes)), stored_ms)
-        memory, slots, seconds = self._memory, self._slots, self._seconds
-        number = self.count
-        at = self._entries_at + number * 20
-        for of_message, place in zip(hashes, places, strict=True):
-            for key_hash in of_message:
-                slot_at = 40 + key_hash % slots * 4
-                (before,) = _unpack_slot(memory, slot_at)
-                _pack_entry(memory, at, key_hash, place, seconds, before)
-                _pack_slot(memory, slot_at, number)
-                if not before:
-                    self._slots_used += 1
-                number += 1
-                at += 20
-        self.count = count
-        self.end_offset = last
-        _pack_newest(memory, 24, last, self._slots_used, count)
-        return True
-
-    def put_many(self, hashes: "array[int]", places: "array[int]", times_ms: "array[int]") -> int:
-        """As `put` of many messages, given by entries; how many entries that were, from the first.
-
-        0 also if it cannot be done in bulk.
-        """
-        known = bisect_left(places, self.end_offset)
-        end = min(len(hashes), known + self.room)
-        while end > known and end < len(hashes) and places[end] == places[end - 1]:
-            end -= 1  # not a part of a message
-        if end == known:
-            return known
-        # Before the first slot: the original keeps a file that a kill left with slots ahead of its
-        # count, unless the end is later than a checkpoint says.
-        self._put_times(places[known], times_ms[known])
-        entries = chained(
-            self._memory[HEADER.size : self._entries_at],
-            self.count,
-            hashes[known:end],
-            places[known:end],
-            times_ms[known:end],
-            self.begin_ms,
-        )
-        if entries is None:
-            return known
-        packed, slots_taken = entries
-        at = self._entries_at + self.count * ENTRY.size
+    def put(self, hashes: "array[int]", places: "array[int]", times_ms: "array[int]") -> None:
+        """Entries in the order of their messages in the log; there must be room for all of them."""
+        first, count = self.count, len(hashes)
+        assert 0 < count <= self.room
+        # Before the first slot: Apache keeps a file that a kill left with slots ahead of its count,
+        # unless its end is later than the time in the checkpoint.
+        if first == 1:
+            self.begin_ms, self.begin_offset = times_ms[0], places[0]
+        self._put_end(times_ms[0])
+        slots = self._memory[HEADER.size : self._entries_at]
+        packed, slots_taken = chained(slots, first, hashes, places, times_ms, self.begin_ms)
+        at = self._entries_at + first * ENTRY.size
         self._memory[at : at + len(packed)] = packed
-        self.count += end - known
-        self._put_times(places[end - 1], times_ms[end - 1])
+        self._put_end(times_ms[-1])
+        self.count = first + count
+        self.end_offset = places[-1]
         self._slots_used += slots_taken
-        self.end_offset = places[end - 1]
-        _pack_newest(self._memory, _NEWEST_AT, self.end_offset, self._slots_used, self.count)
-        return end
+        _NEWEST.pack_into(self._memory, _NEWEST_AT, self.end_offset, self._slots_used, self.count)
 
-    def _put_each(self, hashes: Sequence[int], physical_offset: int) -> None:
-        memory = self._memory
-        newest: dict[int, int] = {}  # number of an entry, by position of its slot
-        for number, key_hash in enumerate(hashes, self.count):
-            slot_at = HEADER.size + key_hash % self._slots * SLOT.size
-            before = newest.get(slot_at) or _unpack_slot(memory, slot_at)[0]
-            at = self._entries_at + number * ENTRY.size
-            _pack_entry(memory, at, key_hash, physical_offset, self._seconds, before)
-            self._slots_used += not before
-            newest[slot_at] = number
-        self.count += len(hashes)
-        self.end_offset = physical_offset
-        _pack_newest(memory, _NEWEST_AT, physical_offset, self._slots_used, self.count)
-        for slot_at, number in newest.items():
-            _pack_slot(memory, slot_at, number)
-
-    def _put_times(self, physical_offset: int, stored_ms: int) -> None:
-        if self.count == 1:
-            self.begin_ms = stored_ms
-            self.begin_offset = physical_offset
+    def _put_end(self, stored_ms: int) -> None:
         self.end_ms = max(stored_ms, self._safe_ms + 1)
-        self._moment_ms = stored_ms
-        self._seconds = min(max(0, (stored_ms - self.begin_ms) // 1000), SECONDS_MAX)
         _TIMES.pack_into(self._memory, 0, self.begin_ms, self.end_ms, self.begin_offset)
 
     def is_dirty(self) -> bool:
@@ -286,7 +139,6 @@ class IndexFile:
         """
         self._synced_count = self.count if synced else 0
         self._safe_ms = safe_ms
-        self._moment_ms = None
 
     # Reading
 
@@ -385,9 +237,8 @@ class IndexFile:
         self._memory[HEADER.size : self._entries_at] = slots
         self._slots_used = self._slots - slots_free(slots)
         _TIMES.pack_into(self._memory, 0, self.begin_ms, self.end_ms, self.begin_offset)
-        _pack_newest(self._memory, _NEWEST_AT, self.end_offset, self._slots_used, count)
+        _NEWEST.pack_into(self._memory, _NEWEST_AT, self.end_offset, self._slots_used, count)
         self._synced_count = 0
-        self._moment_ms = None
 
     def _entry(self, number: int) -> tuple[int, int, int, int]:
         at = self._entries_at + number * ENTRY.size

@@ -1,8 +1,8 @@
-"""Keys of messages on their way into the index, held until there are many of them.
+"""Keys of messages that are not yet in the index, held until there are many of them.
 
-With numpy, a thousand messages at once take a third of what they take one by one. What is held is
-in no file yet: a crash costs nothing more, since recovery puts the keys of all that is in the log
-after the last checkpoint, and a checkpoint comes after what it vouches for.
+A thousand messages in one call take a third of what they take one by one. What is held is in no
+file yet: a crash costs nothing, because recovery indexes everything that is in the log after the
+last checkpoint, and a checkpoint is written only after the buffer.
 """
 
 from array import array
@@ -11,11 +11,11 @@ from itertools import chain, repeat
 
 from cometmq.store.index.bulk_hash import bulk_hashes
 
-Entries = tuple["array[int]", "array[int]", "array[int]"]  # of each: hash, place, stored ms
+Entries = tuple["array[int]", "array[int]", "array[int]"]  # hashes, places, stored ms
 
 
-class HeldKeys:
-    """Of each message its topic, its keys, its place in the log and when it was stored."""
+class KeyBuffer:
+    """Topic, keys, place in the log and stored time of each message, by columns."""
 
     __slots__ = ("keys", "places", "times_ms", "topics")
 
@@ -25,28 +25,21 @@ class HeldKeys:
         self.places: list[int] = []
         self.times_ms: list[int] = []
 
-    def add(self, topic: str, keys: Sequence[str], place: int, stored_ms: int) -> None:
-        """One more; places grow."""
-        self.topics.append(topic)
-        self.keys.append(keys)
-        self.places.append(place)
-        self.times_ms.append(stored_ms)
-
-    def add_all(
+    def add(
         self,
         topics: Sequence[str],
         keys: Sequence[Sequence[str]],
         places: Sequence[int],
         stored_ms: int,
     ) -> None:
-        """Several of one moment, by columns."""
+        """Messages that were stored in the same call; places grow."""
         self.topics += topics
         self.keys += keys
         self.places += places
         self.times_ms += repeat(stored_ms, len(places))
 
-    def taken(self) -> Entries:
-        """As entries of the index; nothing is held any more."""
+    def entries(self) -> Entries:
+        """Empty the buffer; an index entry for each key."""
         counts = list(map(len, self.keys))
         places = chain.from_iterable(map(repeat, self.places, counts))
         times_ms = chain.from_iterable(map(repeat, self.times_ms, counts))

@@ -48,9 +48,7 @@ class Batches:
         try:
             file = self._log.room_for(ready.size)
             if self._index is not None:
-                if self._index.is_short:
-                    raise self._index.no_room()
-                self._index.make_room(ready.key_count)
+                self._index.reserve(ready.key_count)
         except OSError as error:
             raise no_room(error) from error
         return self._put(file, ready, now_ms)
@@ -58,9 +56,12 @@ class Batches:
     def put_here(self, messages: Several, now_ms: int) -> StoredMessages | None:
         """As they would be put one by one, if the files in use have room for all; else None."""
         ready = self._prepared(messages)
-        if not self._log.has_room(ready.size) or (
-            self._index is not None and not self._index.has_room(ready.key_count)
-        ):
+        if not self._log.has_room(ready.size):
+            return None
+        try:
+            if self._index is not None:
+                self._index.reserve(ready.key_count)
+        except OSError:
             return None
         return self._put(self._log.room_for(ready.size), ready, now_ms)
 
@@ -112,18 +113,12 @@ class Batches:
             self._writer.write_all(
                 file.memory, file.base, now_ms, ready.messages, ready.prepared, stored
             )
-            if self._index is not None:
-                self._index.put_all(
-                    ready.messages.topics, ready.keys, stored.physical_offsets, now_ms
-                )
-        except (Malformed, OSError) as error:
+        except Malformed:
             file.memory[at : at + size] = bytes(size)
-            if isinstance(error, OSError):  # it needed more than the one file that was made ahead
-                assert self._index is not None
-                self._index.cut(stored.physical_offsets[0])
-                raise no_room(error) from error
             raise
         file.written = at + size
+        if self._index is not None:
+            self._index.add(ready.messages.topics, ready.keys, stored.physical_offsets, now_ms)
 
     def _queue(
         self, ready: "_Ready", queues: list[ConsumeQueue], stored: StoredMessages, now_ms: int

@@ -9,7 +9,7 @@ from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.records.message import RECORD_SIZE_MIN
 from cometmq.store.disk_full import is_full
 from cometmq.store.index.index import Index
-from cometmq.store.index.key_buffer import HeldKeys
+from cometmq.store.index.key_buffer import KeyBuffer
 from cometmq.store.queue.consume_queue import NO_RECORD, ConsumeQueue
 from cometmq.store.queue.queue_table import Key, QueueTable
 from cometmq.store.recovery.disputes import Dispute
@@ -147,7 +147,7 @@ class Reindexing:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._held = HeldKeys()
+        self._held = KeyBuffer()
         self._until = 0  # of the log: what is held stays small
 
     def put(self, topic: str, keys: list[str], physical_offset: int, stored_ms: int) -> None:
@@ -155,18 +155,18 @@ class Reindexing:
         if physical_offset >= self._until:
             self.finish()
             self._until = physical_offset + _LOG_HELD_MAX
-        self._held.add(topic, keys, physical_offset, stored_ms)
+        self._held.add((topic,), (keys,), (physical_offset,), stored_ms)
 
     def finish(self) -> None:
         """Put what is held. Where there is no room for a file, it is found when there is.
 
         That is, when the store is next opened: no checkpoint vouches for an index that lacks keys.
         """
-        held = self._held.taken()
+        held = self._held.entries()
         if self._index.lacks_keys:
             return
         try:
-            self._index.put_many(*held)
+            self._index.put(*held)
         except OSError as error:
             if not is_full(error):
                 raise
