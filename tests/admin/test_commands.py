@@ -1,4 +1,4 @@
-"""The table of commands: it has RocketMQ's names and flags, and functions that fit."""
+"""The table of commands has RocketMQ's names and flags, and matching functions."""
 
 import inspect
 import re
@@ -11,13 +11,13 @@ from cometmq.admin.command_line.running import function_of
 from peers.admin import AdminShell
 from peers.apache import mqadmin
 
-REMOVED_LATER = {"getAclConfig"}  # of 4.9.7; 4.9.8 has it no more, as it told secrets
+REMOVED_LATER = {"getAclConfig"}  # in 4.9.7; removed in 4.9.8 because it showed secrets
 OF_ALL = {("h", "help", False), ("n", "namesrvAddr", True)}
 # One option in a line of help: -b,--brokerAddr <arg>   what it is
 OPTION = re.compile(r"^ -(\w),--([\w ]+?) *(<arg>)?(?:   |$)", re.MULTILINE)
 
 
-def test_there_are_56_of_rocketmqs():
+def test_rocketmq_has_56_of_the_commands():
     assert len([each for each in ALL if not each.is_ours]) == 56
 
 
@@ -27,8 +27,8 @@ def test_names_are_unique():
 
 
 @pytest.mark.parametrize("command", ALL, ids=lambda each: each.name)
-def test_a_function_takes_what_its_command_gives(command):
-    """All of it; and it needs nothing but what the command requires."""
+def test_functions_have_the_parameters_of_their_commands(command):
+    """All arguments are parameters; required arguments are required parameters."""
     parameters = dict(inspect.signature(function_of(command.function)).parameters)
     del parameters["admin"]
     assert {each.name for each in command.arguments} == parameters.keys()
@@ -38,7 +38,7 @@ def test_a_function_takes_what_its_command_gives(command):
 
 
 @pytest.mark.parametrize("command", ALL, ids=lambda each: each.name)
-def test_flags_are_told_apart(command):
+def test_flags_are_unique(command):
     shorts = [each.short for each in command.arguments if each.short]
     longs = [each.long for each in command.arguments]
     assert len(shorts) == len(set(shorts)) and len(longs) == len(set(longs))
@@ -48,14 +48,14 @@ def test_flags_are_told_apart(command):
 
 @pytest.fixture(scope="module")
 def apaches(apache_class_path):
-    """By command: its options, and those that must be given, as its own help tells them."""
+    """For each command its options and required options, from its help."""
     names = set(re.findall(r"^   (\w+) ", mqadmin().stdout, re.MULTILINE)) - REMOVED_LATER
     found = {}
     with AdminShell("127.0.0.1:1") as shell:
         for name in names:
             said = shell.say("help", name)
             usage, _, options = said.partition("\n -")
-            # What stands in brackets may be left out; what stands beside a bar is a choice.
+            # Brackets mean optional, a bar means a choice.
             required = re.sub(r"\[[^]]*\]|-\w\s+<arg>\s+\|\s+-\w\s+<arg>", "", usage)
             found[name] = (
                 {
@@ -69,7 +69,7 @@ def apaches(apache_class_path):
 
 
 @pytest.mark.apache
-def test_names_are_apaches(apaches):
+def test_names_are_those_of_apaches_tool(apaches):
     assert apaches.keys() == {each.name for each in ALL if not each.is_ours}
 
 
@@ -77,7 +77,7 @@ def test_names_are_apaches(apaches):
 @pytest.mark.parametrize(
     "command", [each for each in ALL if not each.is_ours], ids=lambda e: e.name
 )
-def test_flags_are_apaches(apaches, command):
+def test_flags_are_those_of_apaches_tool(apaches, command):
     options, required, choices = apaches[command.name]
     own = [each for each in command.arguments if not each.is_ours]
     assert {(each.short, each.long, each.kind is not of.flag) for each in own} | OF_ALL == options

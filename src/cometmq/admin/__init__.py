@@ -1,4 +1,4 @@
-"""The admin tool: functions that return values, one file per room, and the table of its commands.
+"""The admin tool: functions that return values, and the table of commands that call them.
 
-A console or a program calls the same functions with an `AdminSession`.
+Programs call the same functions with an `AdminSession`.
 """

@@ -1,4 +1,4 @@
-"""Access control: accounts, and addresses that need none."""
+"""Access control: accounts, and addresses that need no account."""
 
 from cometmq.admin.rows import Change, Row, Time
 from cometmq.admin.session import AdminSession
@@ -15,7 +15,7 @@ from cometmq.protocol.java.fastjson import loads
 
 
 class AclVersion(Row, frozen=True):
-    """How often the accounts of a broker were changed, by file."""
+    """The version of the account configuration of a broker, by file."""
 
     cluster_name: str
     broker_name: str
@@ -39,7 +39,7 @@ async def update(
     group_perms: str | None = None,
     is_admin: bool = False,
 ) -> list[Change]:
-    """Create an account, or change it."""
+    """Create or change an account."""
     header = CreateAccountHeader(
         access_key=access_key,
         secret_key=secret_key,
@@ -61,7 +61,7 @@ async def update(
 async def delete(
     admin: AdminSession, *, access_key: str, broker: str | None = None, cluster: str | None = None
 ) -> list[Change]:
-    """Remove an account."""
+    """Delete an account."""
     header = DeleteAccountHeader(access_key=access_key)
     return await admin.all(
         admin.change(f"delete account {access_key}", each, RequestCode.DELETE_ACL_CONFIG, header)
@@ -77,7 +77,7 @@ async def allow_addresses(
     broker: str | None = None,
     cluster: str | None = None,
 ) -> list[Change]:
-    """Set the addresses whose requests are let through without an account."""
+    """Set the addresses whose requests need no account."""
     header = WhiteAddressesHeader(global_white_addrs=addresses, acl_file_full_path=file or "")
     return await admin.all(
         admin.change(
@@ -90,19 +90,19 @@ async def allow_addresses(
 async def versions(
     admin: AdminSession, *, broker: str | None = None, cluster: str | None = None
 ) -> list[AclVersion]:
-    """The version of the accounts of each broker."""
+    """The version of the account configuration of each broker."""
 
     async def one(address: str) -> list[AclVersion]:
         answer = await admin.ask(address, RequestCode.GET_BROKER_CLUSTER_ACL_INFO)
-        told = read_header(answer, AclVersionReplyHeader)
-        by_file = (told.all_acl_file_version or "{}").encode()
+        reply = read_header(answer, AclVersionReplyHeader)
+        by_file = (reply.all_acl_file_version or "{}").encode()
         files: dict[str | None, DataVersion] = dict(loads(by_file, dict[str, DataVersion]).items())
-        files = files or {None: loads(told.version.encode(), DataVersion)}
+        files = files or {None: loads(reply.version.encode(), DataVersion)}
         return [
             AclVersion(
-                told.cluster_name,
-                told.broker_name,
-                told.broker_addr,
+                reply.cluster_name,
+                reply.broker_name,
+                reply.broker_addr,
                 path,
                 version.counter,
                 Time(version.timestamp),

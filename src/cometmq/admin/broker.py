@@ -1,4 +1,4 @@
-"""Brokers: what they do now, their settings, cleaning."""
+"""Admin functions for brokers: statistics, settings, lag, cleanup."""
 
 from cometmq.admin.rows import Change, Row, Time, time_or_none
 from cometmq.admin.session import AdminSession
@@ -11,7 +11,7 @@ from cometmq.protocol.java.values import format_properties, parse_properties
 
 
 class GroupLag(Row, frozen=True):
-    """How far a group is in one queue."""
+    """The lag of a group in one queue."""
 
     topic: str
     group: str
@@ -24,14 +24,14 @@ class GroupLag(Row, frozen=True):
 
 
 class BrokerLag(Row, frozen=True):
-    """Of all groups of a broker."""
+    """The lag of all groups of a broker."""
 
     queues: list[GroupLag]
     diff_total: int
 
 
 async def runtime(admin: AdminSession, address: str) -> dict[str, str]:
-    """What a broker tells of itself."""
+    """The runtime statistics of a broker."""
     response = await admin.ask(address, RequestCode.GET_BROKER_RUNTIME_INFO)
     return dict(sorted(loads(response.body, KeyValues).table.items()))
 
@@ -39,7 +39,7 @@ async def runtime(admin: AdminSession, address: str) -> dict[str, str]:
 async def status(
     admin: AdminSession, *, broker: str | None = None, cluster: str | None = None
 ) -> dict[str, str] | dict[str, dict[str, str]]:
-    """What a broker tells of itself, or each of a cluster."""
+    """The runtime statistics of a broker, or of each broker of a cluster."""
     if broker:
         return await runtime(admin, broker)
     nodes = await admin.nodes(None, cluster)
@@ -48,7 +48,7 @@ async def status(
 
 
 async def settings_of(admin: AdminSession, address: str) -> dict[str, str]:
-    """Of one broker."""
+    """The settings of one broker."""
     response = await admin.ask(address, RequestCode.GET_BROKER_CONFIG)
     return dict(sorted(parse_properties(response.body.decode()).items()))
 
@@ -56,7 +56,7 @@ async def settings_of(admin: AdminSession, address: str) -> dict[str, str]:
 async def settings(
     admin: AdminSession, *, broker: str | None = None, cluster: str | None = None
 ) -> dict[str, dict[str, str]]:
-    """Of a broker, or of each of a cluster."""
+    """The settings of a broker, or of each broker of a cluster."""
     nodes = await admin.nodes(broker, cluster)
     found = await admin.all(settings_of(admin, each) for each in nodes)
     return dict(zip(nodes, found, strict=True))
@@ -70,7 +70,7 @@ async def update_settings(
     broker: str | None = None,
     cluster: str | None = None,
 ) -> list[Change]:
-    """Set one, of a running broker or of all masters of a cluster."""
+    """Change a setting of a broker, or of all masters of a cluster."""
     body = format_properties({key: value}, escaped=True).encode()
     return await admin.all(
         admin.change(f"set {key} = {value}", each, RequestCode.UPDATE_BROKER_CONFIG, None, body)
@@ -86,9 +86,9 @@ async def lag(
     level: int = 0,
     order: bool = False,
 ) -> BrokerLag:
-    """How far all groups of a broker are; queues that are behind by less than `level` are left out.
+    """The lag of all groups of a broker, in queues with a lag of at least `level`.
 
-    Of ordered topics only, if so asked.
+    With `order`, only in ordered topics.
     """
     response = await admin.ask(
         broker,
@@ -120,10 +120,10 @@ async def lag(
 async def clean_queues(
     admin: AdminSession, *, broker: str | None = None, cluster: str | None = None
 ) -> list[Change]:
-    """Drop files of consume queues whose messages are gone."""
+    """Delete consume queue files whose messages were deleted."""
     return await _clean(
         admin,
-        "drop expired consume queues",
+        "delete expired consume queues",
         RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
         broker,
         cluster,
@@ -133,16 +133,16 @@ async def clean_queues(
 async def clean_topics(
     admin: AdminSession, *, broker: str | None = None, cluster: str | None = None
 ) -> list[Change]:
-    """Drop consume queues of topics that are not there any more."""
+    """Delete consume queues of unknown topics."""
     return await _clean(
-        admin, "drop queues of unknown topics", RequestCode.CLEAN_UNUSED_TOPIC, broker, cluster
+        admin, "delete queues of unknown topics", RequestCode.CLEAN_UNUSED_TOPIC, broker, cluster
     )
 
 
 async def delete_expired(
     admin: AdminSession, *, broker: str | None = None, cluster: str | None = None
 ) -> list[Change]:
-    """Delete files of the log that are past their time, now."""
+    """Delete expired commit log files now."""
     return await _clean(
         admin, "delete expired log files", RequestCode.DELETE_EXPIRED_COMMITLOG, broker, cluster
     )

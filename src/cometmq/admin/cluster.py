@@ -1,4 +1,4 @@
-"""Clusters: their brokers, and how busy each is."""
+"""The brokers of all clusters, with their rates and load."""
 
 from collections.abc import AsyncIterator
 
@@ -15,7 +15,7 @@ _HOUR_MS = 3_600_000
 
 
 class Node(Row, frozen=True):
-    """One process of a broker. Rates are of the last ten seconds."""
+    """A master or slave of a broker. Rates are those of the last ten seconds."""
 
     cluster_name: str
     broker_name: str
@@ -23,22 +23,22 @@ class Node(Row, frozen=True):
     addr: str
     version: str | None = None
     in_tps: float | None = None
-    in_load: str | None = None  # requests that wait, and how long the first one does
+    in_load: str | None = None  # queued requests, and the wait of the first one
     out_tps: float | None = None
     out_load: str | None = None
     page_cache_wait_ms: int | None = None
-    hour: float | None = None  # since the oldest message
-    space: float | None = None  # share of the disk that is used
+    hour: float | None = None  # age of the oldest message
+    space: float | None = None  # used share of the disk
     error: str | None = None
 
     @property
     def is_failure(self) -> bool:
-        """It did not answer."""
+        """Did the broker not answer?"""
         return self.error is not None
 
 
 class NodeTotals(Row, frozen=True):
-    """How many messages one process took and gave."""
+    """The messages that a broker stored and delivered."""
 
     cluster_name: str
     broker_name: str
@@ -50,7 +50,7 @@ class NodeTotals(Row, frozen=True):
 
     @property
     def is_failure(self) -> bool:
-        """It did not answer."""
+        """Did the broker not answer?"""
         return self.error is not None
 
 
@@ -64,7 +64,7 @@ async def nodes(
     interval_s: int | None = None,
     rounds: int | None = None,
 ) -> AsyncIterator[Nodes]:
-    """All brokers of all clusters; again and again, if there is an interval."""
+    """All brokers of all clusters; repeatedly if an interval is given."""
     async for _ in admin.rounds(interval_s, rounds):
         yield await _nodes_now(admin, more)
 
@@ -85,24 +85,24 @@ async def _nodes_now(admin: AdminSession, more: bool) -> Nodes:
 
 async def _node(admin: AdminSession, cluster: str, name: str, number: int, address: str) -> Node:
     try:
-        told = await brokers.runtime(admin, address)
+        values = await brokers.runtime(admin, address)
     except (PeerError, WorldError) as error:
         return Node(cluster, name, number, address, error=str(error))
-    earliest_ms = int(_number(told, "earliestMessageTimeStamp"))
+    earliest_ms = int(_number(values, "earliestMessageTimeStamp"))
     hours = (admin.clock.wall_ms() - earliest_ms) / _HOUR_MS if earliest_ms > 0 else 0.0
     return Node(
         cluster,
         name,
         number,
         address,
-        told.get("brokerVersionDesc"),
-        _number(told, "putTps"),
-        _load(told, "send"),
-        _number(told, "getTransferedTps"),
-        _load(told, "pull"),
-        int(_number(told, "pageCacheLockTimeMills")),
+        values.get("brokerVersionDesc"),
+        _number(values, "putTps"),
+        _load(values, "send"),
+        _number(values, "getTransferedTps"),
+        _load(values, "pull"),
+        int(_number(values, "pageCacheLockTimeMills")),
         round(hours, 2),
-        _number(told, "commitLogDiskRatio"),
+        _number(values, "commitLogDiskRatio"),
     )
 
 
@@ -110,11 +110,11 @@ async def _totals(
     admin: AdminSession, cluster: str, name: str, number: int, address: str
 ) -> NodeTotals:
     try:
-        told = await brokers.runtime(admin, address)
+        values = await brokers.runtime(admin, address)
     except (PeerError, WorldError) as error:
         return NodeTotals(cluster, name, error=str(error))
-    put = [_number(told, f"msgPutTotal{day}") for day in _DAYS]
-    got = [_number(told, f"msgGetTotal{day}") for day in _DAYS]
+    put = [_number(values, f"msgPutTotal{day}") for day in _DAYS]
+    got = [_number(values, f"msgGetTotal{day}") for day in _DAYS]
     return NodeTotals(
         cluster,
         name,
@@ -128,37 +128,37 @@ async def _totals(
 _DAYS = ("YesterdayMorning", "TodayMorning", "TodayNow")
 
 
-def _number(told: dict[str, str], key: str) -> float:
-    """The first number of a value; 0 if there is none."""
-    words = told.get(key, "").split()
+def _number(values: dict[str, str], key: str) -> float:
+    """The first number of a value; 0 if it has none."""
+    words = values.get(key, "").split()
     try:
         return float(words[0]) if words else 0.0
     except ValueError:
         return 0.0
 
 
-def _load(told: dict[str, str], pool: str) -> str:
-    size = int(_number(told, f"{pool}ThreadPoolQueueSize"))
-    wait_ms = int(_number(told, f"{pool}ThreadPoolQueueHeadWaitTimeMills"))
+def _load(values: dict[str, str], pool: str) -> str:
+    size = int(_number(values, f"{pool}ThreadPoolQueueSize"))
+    wait_ms = int(_number(values, f"{pool}ThreadPoolQueueHeadWaitTimeMills"))
     return f"{size},{wait_ms}ms"
 
 
 async def minute_and_day(
     admin: AdminSession, address: str, name: str, key: str
 ) -> tuple[float, int]:
-    """A statistic of a broker: its rate now, and its sum of a day; zeros if there is none yet."""
+    """A statistic of a broker: its current rate and its sum of a day; zeros if it is unknown."""
     header = ViewStatsHeader(stats_name=name, stats_key=key)
     try:
         response = await admin.ask(address, RequestCode.VIEW_BROKER_STATS_DATA, header)
     except PeerError:
-        return 0.0, 0  # nothing was counted under this key
+        return 0.0, 0  # no value was counted for this key yet
     found = loads(response.body, BrokerStats)
     longest = _longest(found)
     return (found.stats_minute or StatsItem()).tps, longest.sum
 
 
 def _longest(found: BrokerStats) -> StatsItem:
-    """A broker that is up for less than a day counts what there is."""
+    """The longest period that has a sum: a broker may run for less than a day."""
     for each in (found.stats_day, found.stats_hour, found.stats_minute):
         if each is not None and each.sum:
             return each

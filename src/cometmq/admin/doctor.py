@@ -1,4 +1,4 @@
-"""Can everybody be reached where they say they are? If not, what to set."""
+"""Checks that every registered address is reachable, and suggests settings if one is not."""
 
 from ipaddress import ip_address
 
@@ -11,14 +11,14 @@ from cometmq.protocol.java.fastjson import loads
 from cometmq.protocol.records.hosts import second_port_of
 from cometmq.remoting.address import parse_address
 
-_LOOK_MS = 3_000
+_PROBE_MS = 3_000
 OK = "ok"
 _WARNING = "warning"
 _PROBLEM = "problem"
 
 
 class Finding(Row, frozen=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     address: str
@@ -27,61 +27,61 @@ class Finding(Row, frozen=True):
 
     @property
     def is_failure(self) -> bool:
-        """Clients will meet it."""
+        """Does the finding prevent clients from working?"""
         return self.state == _PROBLEM
 
 
 async def examine(admin: AdminSession) -> list[Finding]:
-    """All name servers, and every address that they tell of brokers."""
-    told: dict[str, ClusterInfo] = {}
+    """Check all name servers and all broker addresses that are registered with them."""
+    known: dict[str, ClusterInfo] = {}
     findings = []
     for server in admin.name_servers:
         try:
             answer = await admin.ask(
-                server, RequestCode.GET_BROKER_CLUSTER_INFO, timeout_ms=_LOOK_MS
+                server, RequestCode.GET_BROKER_CLUSTER_INFO, timeout_ms=_PROBE_MS
             )
         except (PeerError, WorldError) as error:
-            advice = f"start it, or take it out of -n and of namesrvAddr ({error})"
+            advice = f"start it, or remove it from -n and namesrvAddr ({error})"
             findings.append(Finding("name server", server, _PROBLEM, advice))
         else:
-            told[server] = loads(answer.body, ClusterInfo)
+            known[server] = loads(answer.body, ClusterInfo)
             findings.append(Finding("name server", server, OK))
-    findings += _disagreements(told)
+    findings += _disagreements(known)
     brokers = {
-        name: each for found in told.values() for name, each in found.broker_addr_table.items()
+        name: each for found in known.values() for name, each in found.broker_addr_table.items()
     }
-    if told and not brokers:
+    if known and not brokers:
         advice = f"start a broker with namesrvAddr={';'.join(admin.name_servers)}"
-        findings.append(Finding("brokers", "none is registered", _PROBLEM, advice))
+        findings.append(Finding("brokers", "none registered", _PROBLEM, advice))
     for name, broker in sorted(brokers.items()):
         for number, address in sorted(broker.broker_addrs.items()):
             findings += await _node(admin, f"broker {name}:{number}", address)
         if MASTER_ID not in broker.broker_addrs:
-            advice = "start its master: messages can be read, and none be sent"
+            advice = "start its master: without one, messages can be read but not sent"
             findings.append(Finding(f"broker {name}", "no master", _PROBLEM, advice))
     return findings
 
 
-def _disagreements(told: dict[str, ClusterInfo]) -> list[Finding]:
-    """A broker registers at every name server that it knows: each should know the same."""
-    known = {
+def _disagreements(known: dict[str, ClusterInfo]) -> list[Finding]:
+    """Name servers with which some brokers are not registered."""
+    registered = {
         server: {
             f"{name}:{number} at {address}"
             for name, each in found.broker_addr_table.items()
             for number, address in each.broker_addrs.items()
         }
-        for server, found in told.items()
+        for server, found in known.items()
     }
-    everything = set().union(*known.values())
+    everything = set().union(*registered.values())
     return [
         Finding(
             "name server",
             server,
             _PROBLEM,
-            f"it does not know {', '.join(sorted(missing))}:"
-            " have all name servers in namesrvAddr of every broker",
+            f"lacks {', '.join(sorted(missing))}:"
+            " list all name servers in namesrvAddr of every broker",
         )
-        for server, own in known.items()
+        for server, own in registered.items()
         if (missing := everything - own)
     ]
 
@@ -89,57 +89,59 @@ def _disagreements(told: dict[str, ClusterInfo]) -> list[Finding]:
 async def _node(admin: AdminSession, what: str, address: str) -> list[Finding]:
     mapped = admin.config.address_map.get(address)
     try:
-        await _look(admin, address)
+        await _probe(admin, address)
     except Unreachable:
         return [Finding(what, mapped or address, _PROBLEM, await _advice(admin, address, mapped))]
     except (PeerError, WorldError) as error:
-        advice = f"something listens there and does not answer as a broker does: {error}"
+        advice = f"not a broker: {error}"
         return [Finding(what, mapped or address, _PROBLEM, advice)]
     if mapped:
-        return [Finding(what, address, OK, f"by way of {mapped}")]
+        return [Finding(what, address, OK, f"reached at {mapped}")]
     findings = await _second_port(admin, what, address)
     if _is_loopback(address) and not all(map(_is_loopback, admin.name_servers)):
-        advice = "only this machine can reach it: set brokerIP1 to an address that clients can"
+        advice = (
+            "only reachable from this machine: set brokerIP1 to an address that clients can reach"
+        )
         return [Finding(what, address, _WARNING, advice), *findings]
     return [Finding(what, address, OK), *findings]
 
 
 async def _second_port(admin: AdminSession, what: str, address: str) -> list[Finding]:
-    """Where a broker takes all but pulls, of clients that wish it so."""
+    """Check the second port, which serves all requests except pulls."""
     second = second_port_of(address)
     try:
-        await _look(admin, second)
+        await _probe(admin, second)
     except (PeerError, WorldError):
-        advice = "clients with vipChannelEnabled use it: open it, or have them do without"
+        advice = "used by clients with vipChannelEnabled: open the port, or disable that setting"
         return [Finding(f"{what}, second port", second, _WARNING, advice)]
     return []
 
 
-async def _look(admin: AdminSession, address: str) -> None:
-    """Whatever it answers: Apache's broker fails at this in its first moments."""
-    await admin.invoke(address, RequestCode.GET_BROKER_RUNTIME_INFO, timeout_ms=_LOOK_MS)
+async def _probe(admin: AdminSession, address: str) -> None:
+    """Send a request; any response will do: Apache's broker answers with an error at first."""
+    await admin.invoke(address, RequestCode.GET_BROKER_RUNTIME_INFO, timeout_ms=_PROBE_MS)
 
 
 async def _advice(admin: AdminSession, address: str, mapped: str | None) -> str:
-    """Brokers in containers or behind NAT tell an address that holds only where they are."""
+    """Advice for an unreachable broker: in a container or behind NAT its address may be local."""
     if mapped:
-        return f"address_map sends {address} to {mapped}, where nobody listens: correct it"
+        return f"address_map maps {address} to {mapped}, which is not reachable: correct it"
     _, port = parse_address(address)
     for server in admin.name_servers:
         elsewhere = f"{server.rpartition(':')[0]}:{port}"
         if elsewhere == address:
             continue
         try:
-            await _look(admin, elsewhere)
+            await _probe(admin, elsewhere)
         except (PeerError, WorldError):
             continue
         host = elsewhere.rpartition(":")[0]
         return (
-            f"nobody listens there, but a broker does at {elsewhere}: set brokerIP1={host} at the"
+            f"not reachable, but a broker answers at {elsewhere}: set brokerIP1={host} at the"
             f" broker, or address_map={{'{address}': '{elsewhere}'}} at the client"
         )
     return (
-        "nobody listens there: start the broker, open the port, or set brokerIP1 of the broker to"
+        "not reachable: start the broker, open the port, or set brokerIP1 of the broker to"
         " an address that clients can reach"
     )
 

@@ -1,4 +1,4 @@
-"""What a cluster is, written to files: its topics and groups, its settings, how busy it is."""
+"""Exports to files: topics and groups, broker settings, message rates."""
 
 import tempfile
 from pathlib import Path
@@ -26,7 +26,7 @@ from cometmq.protocol.names import (
     is_system_group,
 )
 
-FOLDER = str(Path(tempfile.gettempdir()) / "rocketmq" / "export")  # as the original
+FOLDER = str(Path(tempfile.gettempdir()) / "rocketmq" / "export")  # the default of Apache's tool
 _KEPT_SETTINGS = (
     "brokerClusterName",
     "brokerId",
@@ -61,7 +61,7 @@ async def metadata(
     only_groups: bool = False,
     special: bool = False,
 ) -> list[Change]:
-    """Topics and groups that users have made; retry and dead-letter topics only if asked for."""
+    """Export user topics and groups; retry and dead-letter topics only with `special`."""
     found_topics: Table = {}
     found_groups: Table = {}
     for address in await admin.masters(broker, cluster):
@@ -81,7 +81,7 @@ async def metadata(
 
 
 def _add(table: Table, name: str, topic: Table) -> None:
-    """Queues of the same topic at several brokers add up, as the original counts them."""
+    """Add a topic. Queues at several brokers are added up, as in Apache's tool."""
     known = table.setdefault(name, topic)
     if known is not topic:
         for count in ("readQueueNums", "writeQueueNums"):
@@ -94,14 +94,14 @@ async def _system_topics(admin: AdminSession, address: str) -> set[str]:
 
 
 async def settings(admin: AdminSession, *, cluster: str, folder: str = FOLDER) -> list[Change]:
-    """What distinguishes the brokers of a cluster, and how many there are."""
+    """Export the main settings of each broker, and the size of the cluster."""
     nodes = [
         brokers_of
         for brokers_of in (await admin.cluster()).broker_addr_table.values()
         if brokers_of.cluster == cluster
     ]
     masters = await admin.masters(None, cluster)
-    told = await admin.all(brokers.settings_of(admin, each) for each in masters)
+    found_settings = await admin.all(brokers.settings_of(admin, each) for each in masters)
     found: Table = {
         "clusterScale": {
             "namesrvSize": len(admin.name_servers),
@@ -114,14 +114,14 @@ async def settings(admin: AdminSession, *, cluster: str, folder: str = FOLDER) -
             each.get("brokerName", address): {
                 key: each[key] for key in _KEPT_SETTINGS if key in each
             }
-            for address, each in zip(masters, told, strict=True)
+            for address, each in zip(masters, found_settings, strict=True)
         },
     }
     return [_write(admin, folder, "configs.json", found)]
 
 
 async def metrics(admin: AdminSession, *, cluster: str, folder: str = FOLDER) -> list[Change]:
-    """How busy the brokers of a cluster are."""
+    """Export message rates and daily totals of the brokers of a cluster."""
     masters = await admin.masters(None, cluster)
     reports = dict(
         zip(
@@ -151,7 +151,7 @@ _DAYS = ("normalOneDayInNum", "normalOneDayOutNum", "transOneDayInNum", "schedul
 
 
 async def _report(admin: AdminSession, address: str, cluster: str) -> Table:
-    told = await brokers.runtime(admin, address)
+    stats = await brokers.runtime(admin, address)
     system = await _system_topics(admin, address)
     names = [name for name in await topics.configs(admin, address) if name not in system]
     known = [
@@ -169,16 +169,16 @@ async def _report(admin: AdminSession, address: str, cluster: str) -> Table:
         )
     ]
     return {
-        "runtimeVersion": {"rocketmqVersion": told.get("brokerVersionDesc")},
+        "runtimeVersion": {"rocketmqVersion": stats.get("brokerVersionDesc")},
         "runtimeQuota": {
             "diskRatio": {
-                key: told.get(key) for key in ("commitLogDiskRatio", "consumeQueueDiskRatio")
+                key: stats.get(key) for key in ("commitLogDiskRatio", "consumeQueueDiskRatio")
             },
             "topicSize": len([name for name in names if not name.startswith(_SPECIAL)]),
             "groupSize": len(known),
             "tps": {key: tps for key, (tps, _) in zip(_RATES, counted, strict=True)},
             "oneDayNum": {key: day for key, (_, day) in zip(_DAYS, counted, strict=True)},
-            "messageAverageSize": told.get("putMessageAverageSize"),
+            "messageAverageSize": stats.get("putMessageAverageSize"),
         },
     }
 

@@ -9,21 +9,21 @@ from cometmq.protocol.headers.namesrv import KvHeader, KvReplyHeader, PutKvHeade
 
 
 async def update(admin: AdminSession, *, namespace: str, key: str, value: str) -> list[Change]:
-    """Put a value, at every name server."""
+    """Set a value at every name server."""
     header = PutKvHeader(namespace=namespace, key=key, value=value)
-    what = f"put {namespace} {key} = {value}"
+    what = f"set {namespace} {key} = {value}"
     return await admin.change_servers(what, RequestCode.PUT_KV_CONFIG, header)
 
 
 async def delete(admin: AdminSession, *, namespace: str, key: str) -> list[Change]:
-    """Remove a value, at every name server."""
+    """Delete a value at every name server."""
     header = KvHeader(namespace=namespace, key=key)
     what = f"delete {namespace} {key}"
     return await admin.change_servers(what, RequestCode.DELETE_KV_CONFIG, header)
 
 
 async def get(admin: AdminSession, namespace: str, key: str) -> str | None:
-    """A value; None if there is none."""
+    """A value, or None if the key is unknown."""
     header = KvHeader(namespace=namespace, key=key)
     try:
         response = await admin.ask_any_server(RequestCode.GET_KV_CONFIG, header)

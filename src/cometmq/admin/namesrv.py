@@ -1,4 +1,4 @@
-"""Name servers: their settings, and which brokers may be written to."""
+"""Admin functions for name servers: settings, and write permissions of brokers."""
 
 from cometmq.admin.rows import NOT_DONE, SUCCESS, Change, Row, failed
 from cometmq.admin.session import AdminSession
@@ -10,7 +10,7 @@ from cometmq.protocol.java.values import format_properties, parse_properties
 
 
 class PermissionChange(Row, frozen=True):
-    """How many topics of a broker one name server changed."""
+    """The number of topics of a broker whose permission a name server changed."""
 
     name_server: str
     broker_name: str
@@ -19,7 +19,7 @@ class PermissionChange(Row, frozen=True):
 
 
 async def settings(admin: AdminSession) -> dict[str, dict[str, str]]:
-    """Of every name server."""
+    """The settings of every name server."""
     return {
         server: parse_properties(answer.body.decode())
         for server, answer in zip(
@@ -33,7 +33,7 @@ async def settings(admin: AdminSession) -> dict[str, dict[str, str]]:
 
 
 async def update_settings(admin: AdminSession, *, key: str, value: str) -> list[Change]:
-    """Set one, at every name server."""
+    """Change a setting at every name server."""
     body = format_properties({key: value}, escaped=True).encode()
     return await admin.change_servers(
         f"set {key} = {value}", RequestCode.UPDATE_NAMESRV_CONFIG, body=body
@@ -41,13 +41,13 @@ async def update_settings(admin: AdminSession, *, key: str, value: str) -> list[
 
 
 async def wipe_write(admin: AdminSession, *, broker_name: str) -> list[PermissionChange]:
-    """Producers leave the broker alone, consumers do not: before it is stopped."""
+    """Remove the write permission of a broker, so that producers stop sending to it."""
     code = RequestCode.WIPE_WRITE_PERM_OF_BROKER
     return await _change_write(admin, code, broker_name, WipedReplyHeader)
 
 
 async def add_write(admin: AdminSession, *, broker_name: str) -> list[PermissionChange]:
-    """Producers use the broker again."""
+    """Restore the write permission of a broker."""
     code = RequestCode.ADD_WRITE_PERM_OF_BROKER
     return await _change_write(admin, code, broker_name, AddedReplyHeader)
 
@@ -55,7 +55,7 @@ async def add_write(admin: AdminSession, *, broker_name: str) -> list[Permission
 async def _change_write(
     admin: AdminSession, code: RequestCode, broker_name: str, shape: type[Header]
 ) -> list[PermissionChange]:
-    await admin.master_named(broker_name)  # a name that nobody has would change nothing, and say so
+    await admin.master_named(broker_name)  # raises NoRoute for an unknown broker
 
     async def one(server: str) -> PermissionChange:
         if admin.config.dry_run:

@@ -1,4 +1,4 @@
-"""What the functions of this package return: rows, which know their columns and when they fail."""
+"""The results of admin functions: rows that define columns and whether they are failures."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -13,9 +13,9 @@ _FAILED = "failed: "
 
 
 class Time(int):
-    """Milliseconds since 1970: a number to programs, local time to people.
+    """Milliseconds since 1970: a number in JSON, YAML and CSV, local time in text.
 
-    A peer may tell any number: one that no calendar has, as microseconds are, stays a number.
+    Numbers outside the range of the calendar, which a peer may send, are shown as numbers.
     """
 
     def __str__(self) -> str:
@@ -27,23 +27,23 @@ class Time(int):
 
 
 def time_or_none(time_ms: int) -> Time | None:
-    """Brokers say 0 or -1 where there is none."""
+    """The time, or None for 0 and -1, which brokers send for a missing time."""
     return Time(time_ms) if time_ms > 0 else None
 
 
 class Row(msgspec.Struct, frozen=True, rename=camel()):
-    """One line of a table, or one thing with its parts. Field names make the headings."""
+    """A line of a table, or an object with tables. Headings are made from the field names."""
 
-    layout: ClassVar[str] = "table"  # of several in text: as a table, in blocks, or in lines
+    layout: ClassVar[str] = "table"  # text format of several rows: "table", "block" or "line"
 
     @property
     def is_failure(self) -> bool:
-        """Something was asked for that is not so."""
+        """Does the row report a failure? Then the exit code is 1."""
         return getattr(self, "outcome", "").startswith(_FAILED)
 
 
 class Change(Row, frozen=True):
-    """What was done, and where."""
+    """A change at one server, and its outcome."""
 
     at: str
     change: str
@@ -51,12 +51,12 @@ class Change(Row, frozen=True):
 
 
 def failed(error: Exception) -> str:
-    """The outcome of what did not work."""
+    """The outcome text of a failed change."""
     return f"{_FAILED}{error}"
 
 
 def is_failure(value: object) -> bool:
-    """Is there a failure in what a command returned?"""
+    """Does the result of a command contain a failure?"""
     if isinstance(value, list):
         return any(map(is_failure, value))
     if not isinstance(value, Row):

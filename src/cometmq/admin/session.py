@@ -1,9 +1,10 @@
-"""How the functions of this package talk: to any name server, to all of them, to one broker.
+"""Requests of the admin functions: to any name server, to all of them, or to one broker.
 
-No member of a cluster: it sends no heartbeat and keeps no route longer than a command takes.
+The session is no client of the cluster: it sends no heartbeats, and caches the cluster and routes
+only for one command.
 """
 
-# A field that checks itself is a descriptor, and stands where a default would.
+# A descriptor that validates a field is its default.
 # ruff: noqa: RUF009
 
 import asyncio
@@ -39,27 +40,32 @@ from cometmq.remoting.pool import Pool
 from cometmq.seams import Clock, RealClock, RealNet
 
 TIMEOUT_MS = 5_000
-_AT_ONCE_MAX = 32  # questions under way
+_IN_FLIGHT_MAX = 32  # requests
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdminConfig(CheckedConfig):
-    """Whom to talk to, and how. Without name servers, what needs none works."""
+    """Addresses, timeout, credentials and options of an admin session.
+
+    Functions that only send requests to a broker need no name servers.
+    """
 
     name_servers: Addresses = Addresses(())
     timeout: Seconds = Seconds(TIMEOUT_MS / 1000, 0.001)
     access_key: Text = Text()
     secret_key: Text = field(default=Text(secret=True), repr=False)
     tls: Optional[SSLContext] = Optional(SSLContext)
-    address_map: AddressMap = AddressMap()  # where a broker really is, by its registered address
-    dry_run: Flag = Flag(False)  # changes are shown and not made
-    language: Text = Text(LANGUAGE, blank=False)  # a broker answers C++ in other forms
+    address_map: AddressMap = (
+        AddressMap()
+    )  # reachable address of a broker, by its registered address
+    dry_run: Flag = Flag(False)  # show changes without making them
+    language: Text = Text(LANGUAGE, blank=False)  # a broker answers C++ clients in another format
 
 
 class AdminSession:
-    """See the top of the file. A context manager."""
+    """Sends requests to name servers and brokers: `async with AdminSession(config) as admin:`."""
 
     def __init__(self, config: AdminConfig, *, clock: Clock | None = None) -> None:
         self.config = config
@@ -72,7 +78,7 @@ class AdminSession:
             limits=CLIENT_LIMITS,
             tls=config.tls,
         )
-        self._under_way = asyncio.Semaphore(_AT_ONCE_MAX)
+        self._in_flight = asyncio.Semaphore(_IN_FLIGHT_MAX)
         self._cluster: ClusterInfo | None = None
 
     async def __aenter__(self) -> Self:
@@ -83,7 +89,7 @@ class AdminSession:
 
     @property
     def name_servers(self) -> tuple[str, ...]:
-        """All of them, if there are any."""
+        """The name servers. Raises BadSetting if none is configured."""
         if not self.config.name_servers:
             raise BadSetting("no name server: give -n host:port, or set NAMESRV_ADDR")
         return self.config.name_servers
@@ -97,7 +103,7 @@ class AdminSession:
         *,
         timeout_ms: int | None = None,
     ) -> Command:
-        """The answer of one server that grants what is asked; Refused, with its reason, if not."""
+        """The response of one server. Raises Refused unless it is a success."""
         response = await self.invoke(address, code, header, body, timeout_ms=timeout_ms)
         if response.code != ResponseCode.SUCCESS:
             raise refusal_of(response, address)
@@ -112,14 +118,14 @@ class AdminSession:
         *,
         timeout_ms: int | None = None,
     ) -> Command:
-        """The answer of one server, whatever its code."""
+        """The response of one server, whatever its code."""
         address = self.config.address_map.get(address, address)
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
-        async with self._under_way:
+        async with self._in_flight:
             return await self._pool.invoke(address, code, header, body, timeout_ms=limit_ms)
 
     async def ask_any_server(self, code: RequestCode, header: Header | None = None) -> Command:
-        """The answer of the first name server that gives one; Refused if it grants nothing."""
+        """The response of the first name server that answers. Raises Refused if it refuses."""
         failures = []
         for server in self.name_servers:
             try:
@@ -131,8 +137,8 @@ class AdminSession:
                     raise
                 failures.append(not_a_name_server(server))
         raise Unreachable(
-            f"no name server answers ({'; '.join(failures)}): is the address right?"
-            " -n gives it, or NAMESRV_ADDR"
+            f"no name server answers ({'; '.join(failures)}): check the address in -n"
+            " or NAMESRV_ADDR"
         )
 
     async def change(
@@ -143,7 +149,7 @@ class AdminSession:
         header: Header | None = None,
         body: bytes = b"",
     ) -> Change:
-        """Have one server do something, unless this is a dry run; says what came of it."""
+        """Send a change to one server unless this is a dry run; returns the outcome."""
         if self.config.dry_run:
             return Change(address, what, NOT_DONE)
         try:
@@ -155,17 +161,17 @@ class AdminSession:
     async def change_servers(
         self, what: str, code: RequestCode, header: Header | None = None, body: bytes = b""
     ) -> list[Change]:
-        """Have all name servers do it: they do not tell each other."""
+        """Send a change to all name servers, because they do not synchronize."""
         return await self.all(
             self.change(what, server, code, header, body) for server in self.name_servers
         )
 
     async def all(self, work: Iterable[Awaitable[T]]) -> list[T]:
-        """Side by side, as far as so many questions may be."""
+        """Await all of `work` concurrently; a semaphore bounds the requests in flight."""
         return await asyncio.gather(*work)
 
     async def rounds(self, interval_s: int | None, count: int | None) -> AsyncIterator[int]:
-        """Numbers from 0 on, an interval apart; without an interval, one."""
+        """Yield 0, 1, ... with an interval between them; without an interval, only 0."""
         done = 0
         while True:
             yield done
@@ -173,17 +179,17 @@ class AdminSession:
             if not interval_s or done == count:
                 return
             await self.clock.sleep_ms(interval_s * 1000)
-            self._cluster = None  # it may be another by now
+            self._cluster = None  # brokers may have changed
 
     async def cluster(self) -> ClusterInfo:
-        """Which brokers there are; asked once."""
+        """All clusters and brokers; requested once per session or round."""
         if self._cluster is None:
             response = await self.ask_any_server(RequestCode.GET_BROKER_CLUSTER_INFO)
             self._cluster = loads(response.body, ClusterInfo)
         return self._cluster
 
     async def route(self, topic: str) -> TopicRoute:
-        """Who serves a topic; NoRoute if nobody does."""
+        """The route of a topic. Raises NoRoute if no broker serves it."""
         header = RouteHeader(topic=topic, accept_standard_json_only=True)
         try:
             response = await self.ask_any_server(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
@@ -191,44 +197,44 @@ class AdminSession:
             if refused.code != ResponseCode.TOPIC_NOT_EXIST:
                 raise
             raise NoRoute(
-                f"no broker serves topic {topic}: create it, or check that its brokers are up"
+                f"topic {topic} has no route: create it, or check that its brokers are running"
             ) from refused
         return loads(response.body, TopicRoute)
 
     async def masters(self, broker: str | None, cluster: str | None) -> list[str]:
-        """The address that was given, or those of the masters of a cluster."""
+        """The given address, or the addresses of all masters of a cluster."""
         if broker:
             return [broker]
         return [nodes[MASTER_ID] for nodes in await self._nodes(cluster) if MASTER_ID in nodes]
 
     async def nodes(self, broker: str | None, cluster: str | None) -> list[str]:
-        """The address that was given, or those of the masters and slaves of a cluster."""
+        """The given address, or the addresses of all masters and slaves of a cluster."""
         if broker:
             return [broker]
         return [nodes[number] for nodes in await self._nodes(cluster) for number in sorted(nodes)]
 
     async def master_named(self, broker_name: str) -> str:
-        """The address of the master of a broker."""
+        """The address of a broker's master. Raises NoRoute if it has none."""
         known = (await self.cluster()).broker_addr_table
         nodes = known[broker_name].broker_addrs if broker_name in known else {}
         if MASTER_ID not in nodes:
             names = ", ".join(sorted(known)) or "none"
-            raise NoRoute(f"there is no master of a broker {broker_name}; brokers are: {names}")
+            raise NoRoute(f"broker {broker_name} has no master; known brokers: {names}")
         return nodes[MASTER_ID]
 
     async def name_at(self, address: str) -> str:
-        """The name of the broker that tells this address."""
+        """The name of the broker that registered this address."""
         for name, known in (await self.cluster()).broker_addr_table.items():
             if address in known.broker_addrs.values():
                 return name
-        raise NoRoute(f"no broker at {address} is known to the name servers")
+        raise NoRoute(f"no broker is registered with the address {address}")
 
     async def _nodes(self, cluster: str | None) -> list[dict[int, str]]:
-        """Addresses by id, of each broker of a cluster, or of all clusters."""
+        """For each broker of one or all clusters, its addresses by broker id."""
         found = await self.cluster()
         if cluster and cluster not in found.cluster_addr_table:
             names = ", ".join(sorted(found.cluster_addr_table)) or "none"
-            raise NoRoute(f"there is no cluster {cluster}; clusters are: {names}")
+            raise NoRoute(f"unknown cluster {cluster}; known clusters: {names}")
         chosen = [cluster] if cluster else sorted(found.cluster_addr_table)
         names_of = {name for each in chosen for name in found.cluster_addr_table[each]}
         return [
@@ -238,24 +244,23 @@ class AdminSession:
         ]
 
 
-class _Speaking:
-    """A hook that says which language we are written in."""
+class _LanguageHook:
+    """Sets the language of every request."""
 
     def __init__(self, language: str) -> None:
         self._language = language
 
     def before(self, peer: str, request: Command) -> None:
-        """Of every request."""
         request.language = self._language
 
     def after(self, peer: str, request: Command, response: Command) -> None:
-        """The answer is the same."""
+        pass
 
 
 def _hooks(config: AdminConfig) -> tuple[Hook, ...]:
     hooks: list[Hook] = []
     if config.language != LANGUAGE:
-        hooks.append(_Speaking(config.language))
+        hooks.append(_LanguageHook(config.language))
     if config.access_key:
         from cometmq.client.session.signing import Signing
 

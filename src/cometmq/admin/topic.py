@@ -1,4 +1,4 @@
-"""Topics: create, change, delete, list, routes, status."""
+"""Admin functions for topics: create, change, delete, list, routes, queue offsets."""
 
 import msgspec
 
@@ -21,7 +21,7 @@ ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 
 
 class RouteRow(Row, frozen=True):
-    """What one broker serves of a topic."""
+    """The queues and permission of a topic at one broker."""
 
     cluster_name: str
     broker_name: str
@@ -32,7 +32,7 @@ class RouteRow(Row, frozen=True):
 
 
 class QueueStatus(Row, frozen=True):
-    """What a queue holds."""
+    """The first and last offset of a queue."""
 
     broker_name: str
     queue_id: int
@@ -42,7 +42,7 @@ class QueueStatus(Row, frozen=True):
 
 
 class ClusterTopic(Row, frozen=True):
-    """A topic, and a group that consumes it."""
+    """A topic and a group that consumes it."""
 
     cluster_name: str
     topic: str
@@ -62,7 +62,7 @@ async def update(
     unit: bool = False,
     unit_sub: bool = False,
 ) -> list[Change]:
-    """Create a topic, or give it these settings."""
+    """Create a topic, or change its settings."""
     check_topic(topic)
     config = TopicConfig(
         topic_name=topic,
@@ -83,7 +83,7 @@ async def update(
 
 
 async def put(admin: AdminSession, address: str, config: TopicConfig, what: str = "") -> Change:
-    """Create or change a topic of one broker."""
+    """Create or change a topic at one broker."""
     header = CreateTopicHeader(
         topic=config.topic_name,
         default_topic=DEFAULT_TOPIC,
@@ -109,7 +109,7 @@ async def update_permission(
     broker: str | None = None,
     cluster: str | None = None,
 ) -> list[Change]:
-    """Change what may be done with a topic, and nothing else about it."""
+    """Change the permission of a topic; all other settings stay."""
 
     async def one(master: str) -> Change | None:
         config = (await configs(admin, master)).get(topic)
@@ -121,12 +121,12 @@ async def update_permission(
     masters = await admin.masters(broker, cluster)
     changes = [each for each in await admin.all(map(one, masters)) if each is not None]
     if not changes:
-        raise NoRoute(f"there is no topic {topic} at {', '.join(masters) or 'any broker'}")
+        raise NoRoute(f"topic {topic} is unknown to {', '.join(masters) or 'all brokers'}")
     return changes
 
 
 async def delete(admin: AdminSession, *, topic: str, cluster: str) -> list[Change]:
-    """Remove a topic of a cluster from its brokers and the name servers."""
+    """Delete a topic of a cluster from its brokers and the name servers."""
     masters = await admin.masters(None, cluster)
     changes = await delete_at(admin, masters, cluster, topic)
     ordered = await _order_of(admin, topic)
@@ -138,7 +138,7 @@ async def delete(admin: AdminSession, *, topic: str, cluster: str) -> list[Chang
 async def delete_at(
     admin: AdminSession, masters: list[str], cluster: str, topic: str
 ) -> list[Change]:
-    """Remove it from these brokers, then from the name servers."""
+    """Delete a topic from these brokers, then from the name servers."""
     what = f"delete topic {topic}"
     changes = await admin.all(
         admin.change(what, each, RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(topic=topic))
@@ -151,7 +151,7 @@ async def delete_at(
 async def route(
     admin: AdminSession, *, topic: str, as_list: bool = False
 ) -> list[RouteRow] | dict[str, object]:
-    """Which brokers serve a topic, and with how many queues."""
+    """The route of a topic: its brokers and their queues."""
     found = await admin.route(topic)
     if as_list:
         return _route_rows(found)
@@ -175,7 +175,7 @@ def _route_rows(found: TopicRoute) -> list[RouteRow]:
 
 
 async def status(admin: AdminSession, *, topic: str) -> list[QueueStatus]:
-    """The bounds of each queue."""
+    """The first and last offset of each queue."""
     return [
         QueueStatus(
             queue.broker_name,
@@ -189,7 +189,7 @@ async def status(admin: AdminSession, *, topic: str) -> list[QueueStatus]:
 
 
 async def offsets(admin: AdminSession, topic: str) -> dict[MessageQueue, TopicOffset]:
-    """The bounds of each queue, as all brokers of the topic tell them."""
+    """The first and last offset of each queue, from all brokers of the topic."""
     header = TopicHeader(topic=topic)
     answers = await admin.all(
         admin.ask(address, RequestCode.GET_TOPIC_STATS_INFO, header)
@@ -203,7 +203,7 @@ async def offsets(admin: AdminSession, topic: str) -> dict[MessageQueue, TopicOf
 
 
 async def masters_of(admin: AdminSession, topic: str) -> list[str]:
-    """The brokers that serve a topic: masters, or slaves where there is none."""
+    """For each broker of a topic the address of its master, or of a slave if it has no master."""
     found = await admin.route(topic)
     return [
         nodes.get(MASTER_ID) or nodes[min(nodes)]
@@ -213,19 +213,19 @@ async def masters_of(admin: AdminSession, topic: str) -> list[str]:
 
 
 async def clusters(admin: AdminSession, *, topic: str) -> list[str]:
-    """The clusters that have a topic."""
+    """The names of the clusters that have a topic."""
     return sorted({each.cluster for each in (await admin.route(topic)).broker_datas})
 
 
 async def every(
     admin: AdminSession, *, with_groups: bool = False
 ) -> list[str] | list[ClusterTopic]:
-    """All topics; or, by cluster, with the groups that consume them."""
+    """The names of all topics; or topics with their clusters and consumer groups."""
     return await _with_groups(admin) if with_groups else await names(admin)
 
 
 async def names(admin: AdminSession) -> list[str]:
-    """All topics."""
+    """The names of all topics."""
     response = await admin.ask_any_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
     return sorted(loads(response.body, TopicList).topic_list)
 
@@ -252,12 +252,12 @@ async def _of_cluster(admin: AdminSession, cluster: str) -> list[str]:
 
 
 async def groups_of(admin: AdminSession, topic: str) -> list[str]:
-    """Who consumes a topic, as its brokers know; those that cannot be asked are left out."""
+    """The groups that consume a topic. Brokers that cannot be reached are skipped."""
     found: set[str] = set()
     try:
         masters = await masters_of(admin, topic)
     except NoRoute:
-        return []  # deleted meanwhile
+        return []  # the topic was deleted in the meantime
     for address in masters:
         try:
             response = await admin.ask(
@@ -270,7 +270,7 @@ async def groups_of(admin: AdminSession, topic: str) -> list[str]:
 
 
 async def configs(admin: AdminSession, address: str) -> dict[str, TopicConfig]:
-    """All topics of one broker."""
+    """The settings of all topics of one broker, by name."""
     response = await admin.ask(address, RequestCode.GET_ALL_TOPIC_CONFIG)
     return loads(response.body, TopicConfigTable).topic_config_table
 
@@ -278,7 +278,7 @@ async def configs(admin: AdminSession, address: str) -> dict[str, TopicConfig]:
 async def order(
     admin: AdminSession, *, topic: str, method: str, value: str | None = None
 ) -> list[Change] | dict[str, str]:
-    """Put, get or delete which queues an ordered topic has, whatever brokers are up."""
+    """Set, get or delete the queue counts of an ordered topic, stopped brokers included."""
     if method == "put":
         if not value:
             raise BadSetting("put needs -v brokerName:queues;brokerName:queues")
@@ -294,7 +294,7 @@ async def order(
 async def set_order(
     admin: AdminSession, topic: str, queues: dict[str, int], *, keep_others: bool
 ) -> list[Change]:
-    """Tell clients how many queues the brokers have, also while one of them is down."""
+    """Publish the queue count of each broker, which holds also while a broker is down."""
     entries = {name: str(count) for name, count in queues.items()}
     if keep_others:
         known = await _order_of(admin, topic) or ""

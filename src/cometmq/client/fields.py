@@ -9,7 +9,6 @@ at each of them. `setting.check(name, value)` does the same for an argument of a
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
@@ -49,6 +48,8 @@ class CheckedConfig:
         new_name = cls._renamed.get(name, name.removesuffix("_ms"))
         if name.endswith("_ms") and new_name in names:
             return f"{name} is now called {new_name}: {DURATION_FORMS}"
+        from difflib import get_close_matches  # slow to import, and only needed for a typo
+
         near = get_close_matches(name, names, 1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         return f"{cls.__name__} has no setting {name}{hint}"

@@ -1,10 +1,10 @@
-"""Arguments of commands: what they are called, and what may stand in them."""
+"""Arguments of admin commands: their names, and parsers for their values."""
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-NOW = -1  # as a time: past all messages
+NOW = -1  # a time after all messages
 _INT32_MAX = 2**31 - 1
 _TIMES = (
     "%Y-%m-%d#%H:%M:%S:%f",
@@ -22,11 +22,11 @@ Kind = Callable[[str], Any]
 
 
 class Argument(NamedTuple):
-    """One option of a command. `short` and `long` are RocketMQ's, unless it is ours alone."""
+    """One option of a command. `short` and `long` are RocketMQ's unless `is_ours`."""
 
     short: str
     long: str
-    name: str  # of the parameter that it is given as
+    name: str  # parameter of the command's function
     about: str
     kind: Kind
     is_required: bool = False
@@ -34,26 +34,26 @@ class Argument(NamedTuple):
 
 
 def text(given: str) -> str:
-    """Anything but blanks."""
+    """A text without surrounding blanks; not empty."""
     found = given.strip()
     if not found:
-        raise ArgumentTypeError("it is empty")
+        raise ArgumentTypeError("the value is empty")
     return found
 
 
 def as_it_is(given: str) -> str:
-    """A text whose blanks count."""
+    """A text with its blanks."""
     return given
 
 
 def whole(least: int = 0, most: int = _INT32_MAX) -> Kind:
-    """A whole number within bounds."""
+    """A parser of integers from `least` to `most`."""
 
     def read(given: str) -> int:
         try:
             found = int(given)
         except ValueError:
-            raise ArgumentTypeError(f"{given!r} is no whole number") from None
+            raise ArgumentTypeError(f"{given!r} is not an integer") from None
         if not least <= found <= most:
             raise ArgumentTypeError(f"{found} is not from {least} to {most}")
         return found
@@ -68,7 +68,6 @@ shift = whole(-(2**63), 2**63 - 1)
 
 
 def yes(given: str) -> bool:
-    """true or false."""
     found = _YES.get(given.strip().lower())
     if found is None:
         raise ArgumentTypeError(f"{given!r} is neither true nor false")
@@ -76,12 +75,12 @@ def yes(given: str) -> bool:
 
 
 def flag(given: str) -> bool:
-    """As `yes`, and true if the option stands by itself."""
+    """Like `yes`; without a value the option means true."""
     return yes(given)
 
 
 def permission(given: str) -> int:
-    """2, 4 or 6; or W, R, RW."""
+    """A permission as a number (2, 4, 6) or as W, R, RW."""
     found = _PERMISSIONS.get(given.strip().upper())
     if found is None:
         raise ArgumentTypeError(f"{given!r} is not 2 (write), 4 (read) or 6 (both)")
@@ -89,15 +88,15 @@ def permission(given: str) -> int:
 
 
 def address(given: str) -> str:
-    """A broker's, as host:port."""
+    """The host:port of a broker."""
     host, _, port = given.strip().rpartition(":")
     if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
-        raise ArgumentTypeError(f"{given!r} is no address such as 127.0.0.1:10911")
+        raise ArgumentTypeError(f"{given!r} is not an address like 127.0.0.1:10911")
     return given.strip()
 
 
 def time(given: str) -> int:
-    """In ms since 1970: as such, as `now`, or as local time."""
+    """Milliseconds since 1970, from that number, from `now`, or from a local time."""
     given = given.strip()
     if given == "now":
         return NOW
@@ -111,16 +110,16 @@ def time(given: str) -> int:
         except ValueError:
             continue
     raise ArgumentTypeError(
-        f"{given!r} is no time: give now, milliseconds, or such as 2026-01-31#23:59:59:000"
+        f"{given!r} is not a time: use now, milliseconds, or 2026-01-31#23:59:59:000"
     )
 
 
 def one_of(*choices: str) -> Kind:
-    """One of some words."""
+    """A parser that accepts only these words."""
 
     def read(given: str) -> str:
         if given.strip() not in choices:
-            raise ArgumentTypeError(f"{given!r} is none of {', '.join(choices)}")
+            raise ArgumentTypeError(f"{given!r} is not one of {', '.join(choices)}")
         return given.strip()
 
     return read

@@ -1,4 +1,4 @@
-"""A command, and the arguments that several of them share."""
+"""The type of a row in the command table, and arguments that several commands share."""
 
 from typing import NamedTuple
 
@@ -7,22 +7,21 @@ from cometmq.admin.command_line.arguments import Argument as Arg
 
 
 class AdminCommand(NamedTuple):
-    """One row of the table."""
+    """One command of the admin tool."""
 
-    name: str  # RocketMQ's; of a command of ours, its plain form
+    name: str  # RocketMQ's name; the plain form if RocketMQ has no such command
     plain: str
     about: str
     function: str  # `file:name` in this package
     arguments: tuple[Arg, ...] = ()
-    changes: bool = False  # something: it can be run dry
-    one_of: tuple[str, ...] = ()  # parameters of which just one must be given
-    text: str = "table"  # how a map that it returns is shown to people
-    differs: str = ""  # from RocketMQ's: how
+    changes: bool = False  # the cluster or files: the command has --dry-run
+    one_of: tuple[str, ...] = ()  # parameters of which exactly one must be given
+    text: str = "table"  # output format of a map if -o is not given
+    differs: str = ""  # what is different from RocketMQ's command
     aliases: tuple[str, ...] = ()
 
     @property
     def is_ours(self) -> bool:
-        """RocketMQ has no such command."""
         return self.name == self.plain
 
 
@@ -33,20 +32,28 @@ WHERE = ("broker", "cluster")
 TOPIC = Arg("t", "topic", "topic", "Name of the topic", of.text, True)
 GROUP_NAME = Arg("g", "groupName", "group", "Name of the group", of.text, True)
 CONSUMER_GROUP = Arg("g", "consumerGroup", "group", "Name of the consumer group", of.text)
-CLIENT = Arg("d", "clientId", "client_id", "Have this consumer consume it, with -g", of.text)
+CLIENT = Arg(
+    "d", "clientId", "client_id", "Have this client consume the message; needs -g", of.text
+)
 KEY = Arg("k", "key", "key", "Key", of.text, True)
 VALUE = Arg("v", "value", "value", "Value", of.as_it_is, True)
 NAMESPACE = Arg("s", "namespace", "namespace", "Namespace", of.text, True)
 BROKER_NAME = Arg("b", "brokerName", "broker_name", "Name of the broker", of.text, True)
 RESET_GROUP = Arg("g", "group", "group", "Name of the consumer group", of.text, True)
-FORCE = Arg("f", "force", "force", "false: never move forwards", of.yes)
-BEGIN = Arg("b", "beginTimestamp", "begin_ms", "Of messages stored from then on", of.time)
-END = Arg("e", "endTimestamp", "end_ms", "Of messages stored before", of.time)
-CHARSET = Arg("c", "charsetName", "charset", "Of bodies, UTF-8 if none is given", of.text)
-TAGS = Arg("s", "subExpression", "expression", "Of these tags: TagA || TagB", of.text)
-FOLDER = Arg("f", "filePath", "folder", "Folder to write to; else temporary", of.text)
-AMOUNT = Arg("a", "amount", "amount", "How many messages, 100", of.count)
-SIZE = Arg("s", "size", "size", "Bytes of each, 128", of.count)
-ROUNDS = Arg("", "rounds", "rounds", "Stop after so many", of.count, False, True)
+FORCE = Arg("f", "force", "force", "false: never move forward", of.yes)
+BEGIN = Arg(
+    "b", "beginTimestamp", "begin_ms", "Only messages stored at or after this time", of.time
+)
+END = Arg("e", "endTimestamp", "end_ms", "Only messages stored before this time", of.time)
+CHARSET = Arg("c", "charsetName", "charset", "Character set of bodies (default UTF-8)", of.text)
+TAGS = Arg(
+    "s", "subExpression", "expression", "Only messages with these tags: TagA || TagB", of.text
+)
+FOLDER = Arg(
+    "f", "filePath", "folder", "Folder for the file (default: the temporary folder)", of.text
+)
+AMOUNT = Arg("a", "amount", "amount", "Number of messages (default 100)", of.count)
+SIZE = Arg("s", "size", "size", "Body size in bytes (default 128)", of.count)
+ROUNDS = Arg("", "rounds", "rounds", "Stop after this many rounds", of.count, False, True)
 PERM = Arg("p", "perm", "perm", "2: write, 4: read, 6: both", of.permission)
-SECONDS = "Seconds, to do it again and again"
+SECONDS = "Repeat with this interval in seconds"

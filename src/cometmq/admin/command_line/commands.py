@@ -1,9 +1,11 @@
-"""Every command: RocketMQ's name and flags, our plain form, and the function that does it.
+"""The table of all commands: RocketMQ's name and flags, the plain form, and the function.
 
-Functions are named by their file and their own name, so that one command imports one room.
+A function is named as `module:name`, so that running one command imports only one module.
 """
 
-from cometmq.admin.command_line.client_commands import GROUPS, MESSAGES, OFFSETS, TOPICS
+from cometmq.admin.command_line.group_commands import GROUPS, OFFSETS
+from cometmq.admin.command_line.message_commands import MESSAGES
 from cometmq.admin.command_line.server_commands import ACCOUNTS, BROKERS, CLUSTERS, EXPORTS
+from cometmq.admin.command_line.topic_commands import TOPICS
 
 ALL = TOPICS + GROUPS + OFFSETS + MESSAGES + BROKERS + CLUSTERS + ACCOUNTS + EXPORTS

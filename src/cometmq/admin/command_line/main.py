@@ -1,7 +1,7 @@
 """The command line of the admin tool: `cometmq admin` and `mqadmin`.
 
-It imports little, and the rest when it is needed: one command is to take less than 0.2 s. Exit
-codes: 0 done, 1 refused or failed, 2 wrong usage.
+Modules are imported when they are needed, so that one command takes less than 0.2 s. Exit codes:
+0 done, 1 refused or failed, 2 wrong usage.
 """
 
 import os
@@ -18,13 +18,13 @@ _INTERRUPTED = 130
 
 
 def mqadmin() -> None:
-    """`mqadmin`, as the original's script."""
+    """Run the admin tool under the name of Apache's script."""
     collector.pause()
     sys.exit(main(sys.argv[1:], "mqadmin"))
 
 
 def main(words: Sequence[str], program: str) -> int:
-    """Run one command: its exit code."""
+    """Run one command; returns the exit code."""
     try:
         return _run(words, program)
     except (UserError, BadName) as error:
@@ -33,7 +33,7 @@ def main(words: Sequence[str], program: str) -> int:
         return _complain(program, error, FAILED)
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:  # who reads us has seen enough; what is left must go nowhere
+    except BrokenPipeError:  # the reader closed the pipe: discard the rest
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
 

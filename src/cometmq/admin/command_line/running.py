@@ -1,4 +1,4 @@
-"""One command run, and what it returns shown."""
+"""Runs one command and prints its result."""
 
 import asyncio
 import logging
@@ -22,8 +22,8 @@ _TEXT = "table"
 
 
 def run(asked: Asked, out: TextIO) -> bool:
-    """Do it, and write what it returns: did something fail?"""
-    logging.getLogger("cometmq").addHandler(logging.NullHandler())  # failures are told by errors
+    """Run the command and write its result to `out`. Returns True if something failed."""
+    logging.getLogger("cometmq").addHandler(logging.NullHandler())  # errors report failures
     return asyncio.run(_run(asked, config_of(asked.common, os.environ), out))
 
 
@@ -39,14 +39,14 @@ async def _run(asked: Asked, config: AdminConfig, out: TextIO) -> bool:
 
 
 def function_of(name: str) -> Callable[..., Any]:
-    """Of `file:name`."""
+    """The function that `module:name` in this package names."""
     file, _, function = name.partition(":")
     found: Callable[..., Any] = getattr(import_module(f"cometmq.admin.{file}"), function)
     return found
 
 
 async def _show_each(items: AsyncIterator[object], form: str, out: TextIO) -> bool:
-    """What comes bit by bit is shown so: of rows, each in a line of JSON."""
+    """Write items as they arrive; a row as JSON is one line."""
     failed = False
     count = 0
     async for item in items:
@@ -68,7 +68,7 @@ def _part(item: object, form: str, count: int) -> str:
 
 
 def config_of(common: Mapping[str, Any], environment: Mapping[str, str]) -> AdminConfig:
-    """Of options and environment."""
+    """The configuration from common options and environment variables."""
     from cometmq.client.fields import parse_addresses
 
     access_key, secret_key = _account(environment)
@@ -96,17 +96,17 @@ def _map_of(text: str) -> dict[str, str]:
     from cometmq.client.fields import check_address
 
     pairs = [each.partition("=") for each in text.split(",") if each.strip()]
-    found = {told.strip(): real.strip() for told, _, real in pairs}
+    found = {registered.strip(): real.strip() for registered, _, real in pairs}
     for address in (*found, *found.values()):
         check_address(address)
     return found
 
 
 def _account(environment: Mapping[str, str]) -> tuple[str, str]:
-    """Of the environment; else of the file where the original's tool looks for it."""
+    """Access and secret key from the environment, or from the file that Apache's tool reads."""
     access_key, secret_key = (environment.get(name, "") for name in _ACCOUNT)
     if bool(access_key) != bool(secret_key):
-        raise BadSetting(f"{' and '.join(_ACCOUNT)} belong together: set both, or none")
+        raise BadSetting(f"{' and '.join(_ACCOUNT)} belong together: set both or neither")
     home = environment.get(_HOME)
     file = Path(home or ".") / "conf" / "tools.yml"
     if access_key or not home or not file.is_file():
@@ -117,4 +117,4 @@ def _account(environment: Mapping[str, str]) -> tuple[str, str]:
         found = safe_load(file.read_text()) or {}
         return str(found.get("accessKey", "")), str(found.get("secretKey", ""))
     except (OSError, YAMLError, AttributeError, UnicodeDecodeError) as error:
-        raise BadSetting(f"{file} holds no accessKey and secretKey: {error}") from error
+        raise BadSetting(f"{file}: cannot read accessKey and secretKey: {error}") from error

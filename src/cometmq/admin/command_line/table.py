@@ -1,10 +1,11 @@
-"""Values to text: tables for people, JSON, YAML and CSV for programs.
+"""Renders results: text tables for people; JSON, YAML and CSV for programs.
 
-A list of rows is a table. A row by itself is a block of `Name: value`, after the tables that it
-holds. A map is a block of `key : value`; one of maps has a title over each of `key = value`s.
+A list of rows is rendered as a table. A single row is a block of `Name: value` lines, after the
+tables that it contains. A map is a block of `key : value` lines; a map of maps is one titled block
+of `key = value` lines per map.
 
-Names, bodies and remarks come from anybody: no form lets them move a terminal's cursor, and in text
-none makes a line that looks like one of ours.
+Names, bodies and remarks are untrusted. Their control characters are escaped in every format, and
+in text they cannot forge a line.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,19 +28,19 @@ _WORDS = {
     "qid": "QID",
     "commitlog": "CommitLog",
 }
-_SHORT = {"queue_id": "QID", "broker_id": "BID"}  # over a column
+_SHORT = {"queue_id": "QID", "broker_id": "BID"}  # column headings
 
 Record = dict[str, Any]
 
 
 def render(value: object, form: str) -> str:
-    """The value in one of FORMS, ending with a line break unless it is empty."""
+    """Render a value in one of FORMS. The text ends with a line break unless it is empty."""
     text = FORMS[form](value)
     return text if not text or text.endswith("\n") else text + "\n"
 
 
 def plain(value: object) -> Any:
-    """As dicts, lists and scalars."""
+    """Convert a value to dicts, lists and scalars."""
     if isinstance(value, Row):
         names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
         return {wire: plain(getattr(value, name)) for name, wire in names}
@@ -48,12 +49,12 @@ def plain(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, int) and not isinstance(value, bool):
-        return int(value)  # a time is a number of its own kind
+        return int(value)  # a Time becomes a plain number
     return value
 
 
 def heading(name: str) -> str:
-    """Of a field: `broker_name` is Broker Name."""
+    """The heading of a field: `broker_name` becomes Broker Name."""
     return " ".join(_WORDS.get(word, word.capitalize()) for word in name.split("_"))
 
 
@@ -118,7 +119,7 @@ def _line(row: Row) -> str:
 
 
 def _block(row: Row) -> str:
-    """Its tables, then its own values; of a message, the other way round."""
+    """The row's tables, then its values; the other way round with layout "block"."""
     parts = []
     own: list[tuple[str, str]] = []
     for name in row.__struct_fields__:
@@ -137,14 +138,14 @@ def _block(row: Row) -> str:
 
 
 def _indented(value: object) -> str:
-    """Further lines of a text, as stacks and some bodies have, stand apart from names of values."""
+    """Indent the lines after the first, so that they do not look like `Name: value`."""
     if not isinstance(value, str) or "\n" not in value:
         return _cell(value)
     return "\n    ".join(map(one_line, value.rstrip("\n").split("\n")))
 
 
 def _is_part(value: object, layout: str) -> bool:
-    """It has lines of its own."""
+    """Is the value rendered as a separate table or block?"""
     if isinstance(value, dict):
         return bool(value) and layout != "block"
     return isinstance(value, list) and bool(value) and isinstance(value[0], Row)
@@ -174,7 +175,7 @@ def _json(value: object) -> str:
 
 
 def json_line(value: object) -> str:
-    """In a line of its own."""
+    """A value as one line of JSON."""
     from msgspec import json
 
     return json_text(json.encode(plain(value)).decode()) + "\n"
@@ -202,7 +203,7 @@ def _csv_lines(value: object) -> Iterator[Iterable[object]]:
     if isinstance(records, dict):
         tables = [item for item in records.values() if isinstance(item, list)]
         if len(tables) > 1 or any(isinstance(item, dict) for item in records.values()):
-            raise BadSetting("this is more than a table: use json or yaml")
+            raise BadSetting("this result is more than one table: use json or yaml")
         if isinstance(value, dict) and not tables:
             yield from (map(_csv_cell, pair) for pair in records.items())
             return
@@ -216,7 +217,7 @@ def _csv_lines(value: object) -> Iterator[Iterable[object]]:
 
 
 def _csv_cell(value: object) -> object:
-    """A text keeps its line breaks, which stand in quotes."""
+    """A text keeps its line breaks, because CSV quotes them."""
     if value is None:
         return ""
     if isinstance(value, str):

@@ -1,7 +1,7 @@
-"""From the words of a command line to what is asked: which command, with what, shown how.
+"""Parses the command line of the admin tool: the command, its arguments, the output format.
 
-Options that every command has may stand before its name or after it. `-o json` is ours even where
-RocketMQ has an -o of its own: none of those takes the name of a form.
+Common options may precede or follow the command. `-o json` selects the output format also for
+commands with their own -o option: none of those accepts the name of a format.
 """
 
 from argparse import SUPPRESS, ArgumentParser
@@ -19,28 +19,28 @@ _COLUMN = 24
 
 
 class Asked(NamedTuple):
-    """One command, ready to run."""
+    """A parsed command line."""
 
     command: AdminCommand
-    given: dict[str, Any]  # to its function
-    form: str | None  # None: as it is for people
-    common: dict[str, Any]  # whom to ask, and how: see `common_options`
+    given: dict[str, Any]  # arguments of the command's function
+    form: str | None  # None: the default format of the command
+    common: dict[str, Any]  # common options that were given, by name
 
 
 class _Parser(ArgumentParser):
-    """Complains in one line."""
+    """Raises BadSetting with one line instead of printing a usage and exiting."""
 
     def error(self, message: str) -> NoReturn:
         raise BadSetting(f"{message} (see {self.prog} -h)")
 
 
 def parse(words: Sequence[str], program: str) -> Asked | str:
-    """What is asked; or a text to print, of one who asks for help."""
+    """The parsed command line, or the help text that it requests."""
     before, rest = _split(list(words))
     if not rest:
         if words and words[0] in _HELP[1:]:
             return listing(program)
-        raise BadSetting(f"no command is given: {program} help lists them")
+        raise BadSetting(f"no command given: {program} help lists all commands")
     if rest[0] == _HELP[0]:
         return _parser(_found(rest[1:])[0], program).format_help() if rest[1:] else listing(program)
     command, after = _found(rest)
@@ -48,16 +48,16 @@ def parse(words: Sequence[str], program: str) -> Asked | str:
         return _parser(command, program).format_help()
     form, after = _form_in(after)
     parser = _parser(command, program)
-    told = vars(_common_parser(program).parse_args(before)) | vars(parser.parse_args(after))
+    options = vars(_common_parser(program).parse_args(before)) | vars(parser.parse_args(after))
     names = {each.name for each in command.arguments}
-    given = {name: told.pop(name) for name in names & told.keys()}
+    given = {name: options.pop(name) for name in names & options.keys()}
     _check_choice(command, given)
-    return Asked(command, given, form or told.pop("output", None), told)
+    return Asked(command, given, form or options.pop("output", None), options)
 
 
 def listing(program: str) -> str:
-    """All commands."""
-    lines = [f"usage: {program} COMMAND [options]; {program} help COMMAND tells its options", ""]
+    """A help text that lists all commands."""
+    lines = [f"usage: {program} COMMAND [options]; {program} help COMMAND shows its options", ""]
     for command in ALL:
         name = "" if command.is_ours else command.name
         lines.append(f"  {command.plain:{_COLUMN}} {name:{_COLUMN}} {command.about}")
@@ -65,7 +65,7 @@ def listing(program: str) -> str:
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Options before the command's name, and all from the name on."""
+    """The options before the name of the command, and the words from the name on."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         takes_value = words[at] in _VALUED
@@ -74,23 +74,23 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _found(words: list[str]) -> tuple[AdminCommand, list[str]]:
-    """The command that the first word or the first two name, and the words after it."""
+    """The command that the first one or two words name, and the words after it."""
     by_name = {name: each for each in ALL for name in (each.name, each.plain, *each.aliases)}
     for count in (2, 1):
         command = by_name.get(" ".join(words[:count]))
         if command is not None:
             return command, words[count:]
-    from difflib import get_close_matches  # for those who mistype alone
+    from difflib import get_close_matches  # only needed for a typo
 
     near = get_close_matches(" ".join(words[:2]), by_name, 1) or get_close_matches(
         words[0], by_name, 1
     )
-    hint = f": is it {near[0]}?" if near else ""
-    raise BadSetting(f"there is no command {words[0]}{hint}")
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise BadSetting(f"unknown command {words[0]}{hint}")
 
 
 def _form_in(words: list[str]) -> tuple[str | None, list[str]]:
-    """The form that is asked for by -o, and the other words."""
+    """The output format that -o selects, and the other words."""
     for at, word in enumerate(words[:-1]):
         if word == "-o" and words[at + 1] in FORMS:
             return words[at + 1], words[:at] + words[at + 2 :]
@@ -101,7 +101,7 @@ def _check_choice(command: AdminCommand, given: dict[str, Any]) -> None:
     chosen = [name for name in command.one_of if name in given]
     if command.one_of and len(chosen) != 1:
         flags = [f"-{each.short}" for each in command.arguments if each.name in command.one_of]
-        raise BadSetting(f"{command.name} needs just one of {' and '.join(flags)}")
+        raise BadSetting(f"{command.name} needs exactly one of {' and '.join(flags)}")
 
 
 def _parser(command: AdminCommand, program: str) -> _Parser:
@@ -119,8 +119,8 @@ def _parser(command: AdminCommand, program: str) -> _Parser:
             metavar="VALUE",
             **optional,
         )
-    taken = {each.short for each in command.arguments}
-    _add_common(parser, taken, command.changes)
+    used = {each.short for each in command.arguments}
+    _add_common(parser, used, command.changes)
     return parser
 
 
@@ -130,15 +130,27 @@ def _common_parser(program: str) -> _Parser:
     return parser
 
 
-# Options that every command has: what they take is None of those that take nothing.
+# Options of every command: short and long name, parameter, parser (None: no value), help.
 _COMMON = (
-    ("n", "namesrvAddr", "name_servers", of.text, "Name servers, with ;, or NAMESRV_ADDR"),
-    ("o", "output", "output", of.one_of(*FORMS), "table, json, yaml or csv"),
-    ("", "timeout", "timeout_ms", of.count, "Patience with a server, in ms"),
-    ("", "address-map", "address_map", of.text, "Where brokers are: told=real,told=real"),
+    (
+        "n",
+        "namesrvAddr",
+        "name_servers",
+        of.text,
+        "Name servers, host:port;host:port (default: NAMESRV_ADDR)",
+    ),
+    ("o", "output", "output", of.one_of(*FORMS), "Output format: table, json, yaml or csv"),
+    ("", "timeout", "timeout_ms", of.count, "Timeout per request in ms"),
+    (
+        "",
+        "address-map",
+        "address_map",
+        of.text,
+        "Reachable broker addresses: registered=real,registered=real",
+    ),
     ("", "tls", "tls", None, "Connect with TLS"),
 )
-_DRY_RUN = ("", "dry-run", "dry_run", None, "Say what would be done, and do nothing")
+_DRY_RUN = ("", "dry-run", "dry_run", None, "Show what would be done, without doing it")
 _VALUED = {
     name
     for short, long, _, kind, _ in _COMMON
@@ -147,10 +159,10 @@ _VALUED = {
 }
 
 
-def _add_common(parser: ArgumentParser, taken: set[str], changes: bool) -> None:
+def _add_common(parser: ArgumentParser, used: set[str], changes: bool) -> None:
     group = parser.add_argument_group("common options")
     for short, long, name, kind, about in (*_COMMON, *([_DRY_RUN] if changes else [])):
-        names = [f"-{short}"] if short and short not in taken else []
+        names = [f"-{short}"] if short and short not in used else []
         names.append(f"--{long}")
         if kind is None:
             group.add_argument(*names, dest=name, action="store_true", help=about)

@@ -1,1 +1,1 @@
-"""Commands about consumer groups: members, offsets, consumer lag."""
+"""Admin functions for consumer groups: settings, members, offsets, lag."""

@@ -1,4 +1,4 @@
-"""Which queues the members of a group would get."""
+"""Computes how the queues of a topic would be assigned to given clients."""
 
 from cometmq.admin.messages.reading import read_queues
 from cometmq.admin.session import AdminSession
@@ -9,10 +9,10 @@ from cometmq.errors import BadSetting
 async def allocate(
     admin: AdminSession, *, topic: str, clients: str
 ) -> dict[str, dict[str, list[dict[str, object]]]]:
-    """By client, as the strategy that consumers use if nobody says otherwise."""
+    """The queues of each client with the default assignment strategy."""
     names = clients_in_order({each.strip() for each in clients.split(",") if each.strip()})
     if not names:
-        raise BadSetting("no client is named: give them with commas")
+        raise BadSetting("no client given: separate client addresses with commas")
     queues = queues_in_order(await read_queues(admin, topic))
     return {
         "result": {

@@ -1,4 +1,4 @@
-"""Consumer groups as brokers keep them: create, change, delete, settings."""
+"""Settings of consumer groups at brokers: create, change, delete, show."""
 
 from cometmq.admin import topic as topics
 from cometmq.admin.rows import Change
@@ -27,7 +27,7 @@ async def update(
     slow_broker_id: int = 1,
     notify: bool = True,
 ) -> list[Change]:
-    """Create a group, or give it these settings."""
+    """Create a group, or change its settings."""
     check_group(group)
     config = GroupConfig(
         group_name=group,
@@ -57,7 +57,7 @@ async def delete(
     cluster: str | None = None,
     remove_offset: bool = False,
 ) -> list[Change]:
-    """Remove a group; of a cluster, with its retry and dead-letter topics."""
+    """Delete a group; with `cluster`, also its retry and dead-letter topics."""
     header = DeleteGroupHeader(group_name=group, remove_offset=remove_offset)
     what = f"delete group {group}" + (" and its offsets" if remove_offset else "")
     masters = await admin.masters(broker, cluster)
@@ -71,13 +71,13 @@ async def delete(
 
 
 async def configs(admin: AdminSession, address: str) -> dict[str, GroupConfig]:
-    """All groups of one broker."""
+    """The settings of all groups of one broker, by name."""
     response = await admin.ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
     return loads(response.body, GroupConfigTable).subscription_group_table
 
 
 async def settings(admin: AdminSession, *, group: str) -> dict[str, dict[str, object]]:
-    """Of a group, by the cluster and broker that has it."""
+    """The settings of a group at each broker that has it."""
     import msgspec
 
     found = {}
@@ -88,5 +88,7 @@ async def settings(admin: AdminSession, *, group: str) -> dict[str, dict[str, ob
             if config is not None:
                 found[f"{broker.cluster}:{name}"] = msgspec.to_builtins(config)
     if not found:
-        raise NoRoute(f"no broker has a group {group}: create it, or start one of its consumers")
+        raise NoRoute(
+            f"group {group} is unknown to all brokers: create it, or start one of its consumers"
+        )
     return found

@@ -1,4 +1,4 @@
-"""Who is connected: producers and consumers, and what runs inside a consumer."""
+"""Connected producers and consumers, and the internal state of consumers."""
 
 from collections.abc import Iterable
 
@@ -20,13 +20,13 @@ from cometmq.protocol.headers.consumer import RunningInfoHeader
 from cometmq.protocol.java.fastjson import loads
 from cometmq.protocol.names import retry_topic
 
-_RUNNING_MS = 12_000  # a broker waits ten seconds for its consumer
+_RUNNING_MS = 12_000  # a broker waits ten seconds for the consumer
 _NOT_SHARED = "Not shared: each member of a broadcasting group has all queues"
-_FIRST_OF_4 = 212  # V4_0_0_SNAPSHOT, as a number; then V4_0_0, and so on by two
+_FIRST_OF_4 = 212  # number of V4_0_0_SNAPSHOT; V4_0_0 is the next, and so on, two per version
 
 
 class Member(Row, frozen=True):
-    """A client as a broker sees it."""
+    """A connected client."""
 
     client_id: str
     client_addr: str
@@ -35,14 +35,14 @@ class Member(Row, frozen=True):
 
 
 class SubscriptionRow(Row, frozen=True):
-    """What a group wants of a topic."""
+    """A subscription of a group."""
 
     topic: str
     sub_expression: str
 
 
 class GroupConnection(Row, frozen=True):
-    """The members of a consumer group."""
+    """The members of a consumer group, and their subscriptions."""
 
     connections: list[Member]
     subscriptions: list[SubscriptionRow]
@@ -52,7 +52,7 @@ class GroupConnection(Row, frozen=True):
 
 
 class ProducerRow(Row, frozen=True):
-    """A producer of one broker."""
+    """A producer that is connected to a broker."""
 
     producer_group: str
     client_id: str
@@ -63,7 +63,7 @@ class ProducerRow(Row, frozen=True):
 
 
 class MemberState(Row, frozen=True):
-    """A member of a group, asked for its state."""
+    """A member of a group and its queues, or the error of its request."""
 
     index: int
     client_id: str
@@ -73,7 +73,7 @@ class MemberState(Row, frozen=True):
 
 
 class GroupState(Row, frozen=True):
-    """All members, one beside the other."""
+    """The state of all members of a group."""
 
     members: list[MemberState]
     subscriptions: str
@@ -81,12 +81,12 @@ class GroupState(Row, frozen=True):
 
     @property
     def is_failure(self) -> bool:
-        """One of them does not answer."""
+        """Did a member not answer?"""
         return any(member.error for member in self.members)
 
 
 class QueueState(Row, frozen=True):
-    """A queue inside a consumer."""
+    """The state of a queue inside a consumer."""
 
     topic: str
     broker_name: str
@@ -101,7 +101,7 @@ class QueueState(Row, frozen=True):
 
 
 class TopicRates(Row, frozen=True):
-    """Rates and times of a topic inside a consumer."""
+    """Rates and response times of a topic inside a consumer."""
 
     topic: str
     pull_rt: float
@@ -113,7 +113,7 @@ class TopicRates(Row, frozen=True):
 
 
 class Inside(Row, frozen=True):
-    """What runs inside one consumer."""
+    """The internal state of one consumer."""
 
     properties: dict[str, str]
     subscriptions: list[SubscriptionRow]
@@ -123,7 +123,7 @@ class Inside(Row, frozen=True):
 
 
 def version_name(number: int) -> str:
-    """`V4_9_7` of 407."""
+    """The name of a version number: V4_9_7 for 407."""
     if number < _FIRST_OF_4:
         return f"V3({number})"
     release = (number - _FIRST_OF_4) // 2
@@ -132,7 +132,7 @@ def version_name(number: int) -> str:
 
 
 async def masters_of_group(admin: AdminSession, group: str) -> list[str]:
-    """Brokers that the group is at: those of its retry topic; all, if it has none."""
+    """The masters that have the retry topic of a group; all masters if no broker has it."""
     try:
         return await topics.masters_of(admin, retry_topic(group))
     except NoRoute:
@@ -140,7 +140,7 @@ async def masters_of_group(admin: AdminSession, group: str) -> list[str]:
 
 
 async def connection_at(admin: AdminSession, address: str, group: str) -> ConsumerConnection | None:
-    """The members of a group at one broker; None if none is online."""
+    """The members of a group at one broker, or None."""
     header = ConsumerGroupHeader(consumer_group=group)
     try:
         response = await admin.ask(address, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
@@ -154,7 +154,7 @@ async def connection_at(admin: AdminSession, address: str, group: str) -> Consum
 async def connection(
     admin: AdminSession, group: str, broker: str | None = None
 ) -> tuple[str, ConsumerConnection] | None:
-    """The members of a group at the first broker that has any, and where that is."""
+    """The first broker to which members are connected, and these members."""
     for address in [broker] if broker else await masters_of_group(admin, group):
         found = await connection_at(admin, address, group)
         if found is not None and found.connection_set:
@@ -165,7 +165,7 @@ async def connection(
 async def consumers(
     admin: AdminSession, *, group: str, broker: str | None = None
 ) -> GroupConnection:
-    """The members of a consumer group, and what they subscribe to."""
+    """The members of a consumer group and their subscriptions."""
     _, found = await _online(admin, group, broker)
     return GroupConnection(
         _members(found.connection_set),
@@ -179,7 +179,7 @@ async def consumers(
 
 
 async def producers(admin: AdminSession, *, group: str, topic: str) -> list[Member]:
-    """The members of a producer group, at the brokers of a topic."""
+    """The members of a producer group at the brokers of a topic."""
     header = ProducerGroupHeader(producer_group=group)
     found: dict[str, Connection] = {}
     for address in await topics.masters_of(admin, topic):
@@ -188,7 +188,7 @@ async def producers(admin: AdminSession, *, group: str, topic: str) -> list[Memb
         except Refused as refused:
             if refused.code != ResponseCode.SYSTEM_ERROR:
                 raise
-            continue  # it is how brokers say that they know no such group
+            continue  # the code of brokers for an unknown group
         for each in loads(response.body, ProducerConnection).connection_set:
             found[each.client_id] = each
     if not found:
@@ -197,7 +197,7 @@ async def producers(admin: AdminSession, *, group: str, topic: str) -> list[Memb
 
 
 async def producers_at(admin: AdminSession, *, broker: str) -> list[ProducerRow]:
-    """All producers of one broker."""
+    """All producers that are connected to one broker."""
     response = await admin.ask(broker, RequestCode.GET_ALL_PRODUCER_INFO)
     return [
         ProducerRow(
@@ -216,7 +216,7 @@ async def producers_at(admin: AdminSession, *, broker: str) -> list[ProducerRow]
 async def running(
     admin: AdminSession, address: str, group: str, client_id: str, *, stacks: bool = False
 ) -> ConsumerRunningInfo:
-    """What one member tells of itself, by way of its broker."""
+    """The state of a member, requested through its broker."""
     header = RunningInfoHeader(consumer_group=group, client_id=client_id, jstack_enable=stacks)
     response = await admin.ask(
         address, RequestCode.GET_CONSUMER_RUNNING_INFO, header, timeout_ms=_RUNNING_MS
@@ -232,7 +232,7 @@ async def status(
     broker: str | None = None,
     stacks: bool = False,
 ) -> GroupState | Inside:
-    """What runs inside one consumer, or whether all of a group agree."""
+    """The state of one consumer, or of all members of a group and whether they agree."""
     address, found = await _online(admin, group, broker)
     if client_id:
         return _inside(await running(admin, address, group, client_id, stacks=stacks))
@@ -240,46 +240,44 @@ async def status(
     async def one(index: int, each: Connection) -> tuple[MemberState, ConsumerRunningInfo | None]:
         version = version_name(each.version)
         try:
-            told = await running(admin, address, group, each.client_id)
+            info = await running(admin, address, group, each.client_id)
         except PeerError as error:
             return MemberState(index, each.client_id, version, None, str(error)), None
-        return MemberState(index, each.client_id, version, len(told.mq_table)), told
+        return MemberState(index, each.client_id, version, len(info.mq_table)), info
 
     ordered = sorted(found.connection_set, key=lambda each: each.client_id)
     answers = await admin.all(one(index, each) for index, each in enumerate(ordered, 1))
-    told = [info for _, info in answers if info is not None]
+    infos = [info for _, info in answers if info is not None]
     is_shared = found.message_model is not MessageModel.BROADCASTING
     return GroupState(
         [member for member, _ in answers],
-        _as_far_as_told(_agreement(told), told, found),
-        _as_far_as_told(_shares(told) if is_shared else _NOT_SHARED, told, found),
+        _qualified(_agreement(infos), infos, found),
+        _qualified(_shares(infos) if is_shared else _NOT_SHARED, infos, found),
     )
 
 
-def _as_far_as_told(
-    verdict: str, told: list[ConsumerRunningInfo], found: ConsumerConnection
-) -> str:
+def _qualified(verdict: str, infos: list[ConsumerRunningInfo], found: ConsumerConnection) -> str:
     members = len(found.connection_set)
-    if not told:
+    if not infos:
         return "Unknown: no member answers"
-    if len(told) < members:
-        return f"{verdict}, of the {len(told)} of {members} members that answer"
+    if len(infos) < members:
+        return f"{verdict}, of the {len(infos)} of {members} members that answer"
     return verdict
 
 
-def _agreement(told: list[ConsumerRunningInfo]) -> str:
+def _agreement(infos: list[ConsumerRunningInfo]) -> str:
     wanted = {
         tuple(sorted((each.topic, each.sub_string) for each in info.subscription_set))
-        for info in told
+        for info in infos
     }
     if len(wanted) > 1:
-        return "Not the same in all members: each must subscribe to the same topics and tags"
+        return "Members differ: all must subscribe to the same topics and tags"
     return "Same subscription in the same group of consumer"
 
 
-def _shares(told: list[ConsumerRunningInfo]) -> str:
+def _shares(infos: list[ConsumerRunningInfo]) -> str:
     owners: dict[object, int] = {}
-    for info in told:
+    for info in infos:
         for queue, state in info.mq_table.items():
             if not state.dropped:
                 owners[queue] = owners.get(queue, 0) + 1
@@ -327,7 +325,7 @@ async def _online(
 ) -> tuple[str, ConsumerConnection]:
     found = await connection(admin, group, broker)
     if found is None:
-        raise _offline(f"consumer group {group} is not online: none of its consumers is connected")
+        raise _offline(f"consumer group {group} is offline: none of its members is connected")
     return found
 
 

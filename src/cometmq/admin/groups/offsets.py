@@ -1,4 +1,4 @@
-"""Groups that are moved: to a time, an offset, an end, by so many, or to where another is."""
+"""Resets the offsets of a group to a time, an offset or an end, shifts or copies them."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -34,7 +34,7 @@ Offsets = dict[MessageQueue, int]
 
 
 class ResetKind(Enum):
-    """How a target is told."""
+    """The kinds of targets of a reset."""
 
     TIME = "time"
     OFFSET = "offset"
@@ -44,14 +44,14 @@ class ResetKind(Enum):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where to go."""
+    """The target of a reset."""
 
     kind: ResetKind
-    value: int = 0  # ms since 1970, an offset, or how many forward
+    value: int = 0  # a time in ms since 1970, an offset, or a shift
 
     @property
     def time_ms(self) -> int | None:
-        """As a time, which is all that brokers can move a group with members to."""
+        """The target as a time: brokers can reset groups with members only to a time."""
         times = {
             ResetKind.TIME: self.value,
             ResetKind.EARLIEST: _TO_THE_START,
@@ -61,7 +61,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Move(Row, frozen=True):
-    """What became of a group's place in one queue."""
+    """The old and new offset of a group in one queue."""
 
     broker_name: str
     queue_id: int
@@ -82,14 +82,14 @@ async def reset_by_time(
     force: bool = True,
     cplus: bool = False,
 ) -> list[Move]:
-    """Move a group to a time, or to the end; without `force` backwards only."""
+    """Reset a group to a time or to the end; without `force` only backward."""
     kind = ResetKind.LATEST if time_ms == _TO_THE_END else ResetKind.TIME
     target = Target(kind, time_ms)
     return await reset(admin, group=group, topic=topic, target=target, force=force, cplus=cplus)
 
 
 async def skip(admin: AdminSession, *, group: str, topic: str, force: bool = True) -> list[Move]:
-    """Move a group past all that it has not consumed."""
+    """Skip all messages that a group has not consumed."""
     return await reset(
         admin, group=group, topic=topic, target=Target(ResetKind.LATEST), force=force
     )
@@ -108,18 +108,18 @@ async def reset_to(
     queue_id: int | None = None,
     broker_name: str | None = None,
 ) -> list[Move]:
-    """Move a group to one of five kinds of target, in all queues or in some."""
-    told = {
+    """Reset a group to one of five kinds of targets, in all queues or in some."""
+    options = {
         ResetKind.EARLIEST: 0 if earliest else None,
         ResetKind.LATEST: 0 if latest else None,
         ResetKind.TIME: time_ms,
         ResetKind.OFFSET: offset,
         ResetKind.SHIFT: shift,
     }
-    targets = [Target(kind, value) for kind, value in told.items() if value is not None]
+    targets = [Target(kind, value) for kind, value in options.items() if value is not None]
     if len(targets) != 1:
         raise BadSetting(
-            "say where to, once: --to-earliest, --to-latest, --to-time, --to-offset or --shift-by"
+            "give exactly one of --to-earliest, --to-latest, --to-time, --to-offset or --shift-by"
         )
     target = targets[0]
     if target == Target(ResetKind.TIME, _TO_THE_END):
@@ -140,14 +140,14 @@ async def reset(
     queue_id: int | None = None,
     broker_name: str | None = None,
 ) -> list[Move]:
-    """Move a group: by way of its members if it has any, else at the brokers."""
+    """Reset a group: through its members if it has any, otherwise at the brokers."""
     bounds = {
         queue: each
         for queue, each in sorted((await topics.offsets(admin, topic)).items())
         if queue_id in (None, queue.queue_id) and broker_name in (None, queue.broker_name)
     }
     if not bounds:
-        raise NoRoute(f"topic {topic} has no such queue")
+        raise NoRoute(f"topic {topic} has no matching queue")
     masters = await topics.masters_of(admin, topic)
     known = await _known(admin, group, topic, masters)
     goals = await _goals(admin, bounds, known, target, force)
@@ -156,7 +156,7 @@ async def reset(
         is_partial = queue_id is not None or broker_name is not None
         if target.time_ms is None or is_partial:
             raise BadSetting(
-                f"group {group} is online, and its members would overwrite this: stop them first,"
+                f"group {group} has members, which would overwrite this: stop them first,"
                 " or reset all queues to a time, to the earliest or to the latest"
             )
         header = ResetOffsetHeader(
@@ -173,7 +173,7 @@ async def reset(
 async def clone(
     admin: AdminSession, *, source: str, group: str, topic: str, offline: bool = False
 ) -> list[Move]:
-    """Put a group where another one is."""
+    """Copy the offsets of another group."""
     masters = await topics.masters_of(admin, topic)
     goals = await _known(admin, source, topic, masters)
     if not goals:
@@ -183,7 +183,7 @@ async def clone(
     for each in masters:
         if await members.connection_at(admin, each, group):
             raise BadSetting(
-                f"group {group} is online, and its members would overwrite this: stop them first"
+                f"group {group} has members, which would overwrite this: stop them first"
             )
     bounds = await topics.offsets(admin, topic)
     known = await _known(admin, group, topic, masters)
@@ -196,13 +196,13 @@ async def clone(
 
 
 async def _known(admin: AdminSession, group: str, topic: str, masters: list[str]) -> Offsets:
-    """Where the group is; a broker says 0 for a queue that it never was in."""
+    """The offsets of the group. A broker reports 0 for a queue without an offset."""
     stats = await progress.consumed(admin, group, topic, masters)
     return {queue: place.consumer_offset for queue, place in stats.offset_table.items()}
 
 
 async def _refuse_unknown(admin: AdminSession, group: str, masters: list[str]) -> None:
-    """One that no broker has heard of is a spelling mistake: nobody would read its offsets."""
+    """Raises NoRoute for an unknown group, which is probably a typo."""
     for master in masters:
         if group in await groups.configs(admin, master):
             return
@@ -210,7 +210,7 @@ async def _refuse_unknown(admin: AdminSession, group: str, masters: list[str]) -
         kept = loads(answer.body, ConsumerOffsetTable).offset_table
         if any(key.partition("@")[2] == group for key in kept):
             return
-    raise NoRoute(f"no broker of the topic knows a group {group}: is it spelled right?")
+    raise NoRoute(f"group {group} is unknown to all brokers of the topic: check the spelling")
 
 
 async def _goals(
@@ -252,7 +252,7 @@ Outcomes = dict[MessageQueue, tuple[int, str]]
 async def _through_members(
     admin: AdminSession, online: list[str], header: ResetOffsetHeader, goals: Offsets, cplus: bool
 ) -> Outcomes:
-    """The brokers tell the members, which drop what they hold and go on from there."""
+    """Reset through the members: they discard pulled messages and continue at the new offsets."""
     names = {await admin.name_at(address): address for address in online}
     outcomes: Outcomes = {
         queue: (goal, NOT_DONE) for queue, goal in goals.items() if queue.broker_name in names
@@ -264,7 +264,7 @@ async def _through_members(
         for name, address in names.items():
             own = {queue: goals[queue] for queue in outcomes if queue.broker_name == name}
             try:
-                moved, outcome = await _told(session, address, header, own), SUCCESS
+                moved, outcome = await _reset_members(session, address, header, own), SUCCESS
             except (PeerError, WorldError) as error:
                 moved, outcome = {}, failed(error)
             for queue, goal in own.items():
@@ -272,17 +272,17 @@ async def _through_members(
     return outcomes
 
 
-async def _told(
+async def _reset_members(
     admin: AdminSession, address: str, header: ResetOffsetHeader, goals: Offsets
 ) -> Offsets:
-    """Where one broker says that it has sent the members."""
+    """The new offsets that one broker has sent to the members."""
     code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
     try:
         answer = await admin.ask(address, code, header)
     except Refused as refused:
         if refused.code != ResponseCode.SYSTEM_ERROR:
             raise
-        # Apache's broker refuses a group that has no offset yet in one of the queues.
+        # Apache's broker refuses a group without an offset in one of the queues.
         await _at_brokers(admin, header.group, goals, goals)
         answer = await admin.ask(address, code, header)
     return loads(answer.body, ResetOffsets).offset_table
@@ -291,10 +291,10 @@ async def _told(
 async def _at_brokers(
     admin: AdminSession, group: str, queues: Iterable[MessageQueue], goals: Offsets
 ) -> Outcomes:
-    """Nobody is there to overwrite it.
+    """Commit the new offsets at the brokers, for a group without members.
 
-    At each broker the first one goes alone: of a group that is new to a topic, Apache's loses one
-    of two that come at once.
+    The first commit at each broker is sent alone: of two concurrent first commits of a group in a
+    topic, Apache's broker loses one.
     """
 
     async def one(queue: MessageQueue) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""How far consumer groups are."""
+"""Consumer lag and message rates of groups and topics."""
 
 from collections.abc import AsyncIterator
 
@@ -21,7 +21,7 @@ _ROUND_S = 60
 
 
 class QueueLag(Row, frozen=True):
-    """How far a group is in a queue."""
+    """The lag of a group in one queue."""
 
     topic: str
     broker_name: str
@@ -33,7 +33,7 @@ class QueueLag(Row, frozen=True):
 
 
 class OwnedQueueLag(Row, frozen=True):
-    """The same, with the address of the member that has the queue."""
+    """The lag of a group in one queue, and the address of the member that consumes it."""
 
     topic: str
     broker_name: str
@@ -46,7 +46,7 @@ class OwnedQueueLag(Row, frozen=True):
 
 
 class GroupProgress(Row, frozen=True):
-    """How far a group is."""
+    """The lag of a group in all queues."""
 
     queues: list[QueueLag] | list[OwnedQueueLag]
     consume_tps: float
@@ -54,7 +54,7 @@ class GroupProgress(Row, frozen=True):
 
 
 class GroupSummary(Row, frozen=True):
-    """A group in one line; of one whose brokers do not all answer, only why."""
+    """A group in one line, or the error if not all of its brokers answer."""
 
     group: str
     count: int | None = None
@@ -67,12 +67,12 @@ class GroupSummary(Row, frozen=True):
 
     @property
     def is_failure(self) -> bool:
-        """It is not known how far it is."""
+        """Is the lag unknown?"""
         return self.error is not None
 
 
 class TopicSummary(Row, frozen=True):
-    """Rates of a topic and of a group that consumes it."""
+    """The rates of a topic and of a group that consumes it."""
 
     topic: str
     consumer_group: str | None
@@ -84,7 +84,7 @@ class TopicSummary(Row, frozen=True):
 
 
 class Undone(Row, frozen=True):
-    """What a group has still to do of a topic; or why that is not known."""
+    """The backlog of a group in a topic, or the error if it is unknown."""
 
     group: str
     topic: str | None = None
@@ -96,14 +96,14 @@ class Undone(Row, frozen=True):
 
     @property
     def is_failure(self) -> bool:
-        """It is not known what it has to do."""
+        """Is the backlog unknown?"""
         return self.error is not None
 
 
 async def consumed(
     admin: AdminSession, group: str, topic: str | None = None, at: list[str] | None = None
 ) -> ConsumeStats:
-    """Offsets of a group, as all its brokers tell them."""
+    """The offsets of a group, from all of its brokers."""
     header = ConsumeStatsHeader(consumer_group=group, topic=topic)
     answers = await admin.all(
         admin.ask(address, RequestCode.GET_CONSUME_STATS, header)
@@ -119,7 +119,7 @@ async def consumed(
 async def of_groups(
     admin: AdminSession, *, group: str | None = None, client_ip: bool = False
 ) -> GroupProgress | list[GroupSummary]:
-    """Queue by queue of one group; or all groups, a line each."""
+    """The lag of one group by queue, or of all groups, one line each."""
     if group is None:
         return await _summaries(admin)
     stats = await consumed(admin, group)
@@ -161,7 +161,7 @@ async def of_groups(
 
 
 async def group_names(admin: AdminSession) -> list[str]:
-    """Groups that have a retry topic, as all have whose members ever were online."""
+    """The groups with a retry topic: every group that ever had a member."""
     return [
         each.removeprefix(RETRY_PREFIX)
         for each in await topics.names(admin)
@@ -179,13 +179,13 @@ async def _summaries(admin: AdminSession) -> list[GroupSummary]:
         behind = sum(e.broker_offset - e.consumer_offset for e in stats.offset_table.values())
         if found is None:
             return GroupSummary(group, 0, tps=int(stats.consume_tps), diff_total=behind)
-        _, told = found
+        _, connection = found
         return GroupSummary(
             group,
-            len(told.connection_set),
-            members.version_name(min(each.version for each in told.connection_set)),
-            told.consume_type and _PULL_OR_PUSH[told.consume_type],
-            told.message_model and told.message_model.value,
+            len(connection.connection_set),
+            members.version_name(min(each.version for each in connection.connection_set)),
+            connection.consume_type and _PULL_OR_PUSH[connection.consume_type],
+            connection.message_model and connection.message_model.value,
             int(stats.consume_tps),
             behind,
         )
@@ -195,7 +195,7 @@ async def _summaries(admin: AdminSession) -> list[GroupSummary]:
 
 
 async def _owners(admin: AdminSession, group: str) -> dict[MessageQueue, str]:
-    """By queue, the address of the member that has it; those that do not answer are left out."""
+    """The address of the member that consumes each queue. Skips members that do not answer."""
     online = await members.connection(admin, group)
     if online is None:
         return {}
@@ -203,17 +203,17 @@ async def _owners(admin: AdminSession, group: str) -> dict[MessageQueue, str]:
     owners: dict[MessageQueue, str] = {}
     for each in found.connection_set:
         try:
-            told = await members.running(admin, address, group, each.client_id)
+            info = await members.running(admin, address, group, each.client_id)
         except PeerError:
             continue
-        owners |= dict.fromkeys(told.mq_table, each.client_id.partition("@")[0])
+        owners |= dict.fromkeys(info.mq_table, each.client_id.partition("@")[0])
     return owners
 
 
 async def rates(
     admin: AdminSession, *, active_only: bool = False, topic: str | None = None
 ) -> list[TopicSummary]:
-    """What goes in and out, by topic and group."""
+    """The message rates by topic and group."""
     names = [
         each
         for each in await topics.names(admin)
@@ -221,7 +221,7 @@ async def rates(
     ]
     if topic:
         if topic not in names:
-            raise NoRoute(f"there is no topic {topic}")
+            raise NoRoute(f"unknown topic {topic}")
         names = [topic]
     found = await admin.all(_rates_of(admin, each) for each in names)
     rows = [row for rows in found for row in rows]
@@ -257,7 +257,7 @@ async def _rates_of(admin: AdminSession, topic: str) -> list[TopicSummary]:
 async def monitor(
     admin: AdminSession, *, interval_s: int = _ROUND_S, rounds: int | None = None
 ) -> AsyncIterator[list[Undone]]:
-    """What all groups have still to do, again and again."""
+    """The backlog of all groups, repeatedly."""
     async for _ in admin.rounds(interval_s, rounds):
         found = await admin.all(_undone(admin, each) for each in await group_names(admin))
         yield sorted(

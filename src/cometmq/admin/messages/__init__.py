@@ -1,1 +1,1 @@
-"""Commands about messages: send, read, find, trace."""
+"""Admin functions for messages: send, read, find, trace."""

@@ -1,4 +1,4 @@
-"""Entries of a consume queue as they are on disk."""
+"""Entries of a consume queue as stored on disk."""
 
 from cometmq.admin import topic as topics
 from cometmq.admin.rows import Row
@@ -12,7 +12,7 @@ _UNITS_MAX = 10
 
 
 class ShownUnit(Row, frozen=True):
-    """One entry of a consume queue."""
+    """One entry of a consume queue, as shown."""
 
     index: int
     physical_offset: int
@@ -23,7 +23,7 @@ class ShownUnit(Row, frozen=True):
 
 
 class Units(Row, frozen=True):
-    """Entries of a consume queue, and what a group's filter says of them."""
+    """Entries of a consume queue, with the filter of a group."""
 
     entries: list[ShownUnit]
     subscription: str | None
@@ -42,7 +42,7 @@ async def entries(
     broker: str | None = None,
     group: str | None = None,
 ) -> Units:
-    """Entries of a consume queue as they are on disk."""
+    """Entries of a consume queue as stored on disk."""
     address = broker or (await topics.masters_of(admin, topic))[0]
     header = QueryConsumeQueueHeader(
         topic=topic, queue_id=queue_id, index=index, count=count, consumer_group=group

@@ -1,4 +1,4 @@
-"""Messages: found by id, key or place, shown, or given to a consumer."""
+"""Finds messages by id, key or offset; shows them, or has a consumer consume them."""
 
 from cometmq.admin import topic as topics
 from cometmq.admin.messages.message_track import Track, track
@@ -16,13 +16,13 @@ from cometmq.protocol.records.message import StoredMessage, unpack_record, unpac
 from cometmq.protocol.records.message_id import OffsetId
 from cometmq.protocol.records.properties import KEYS, TAGS, UNIQ_KEY
 
-_FOUND_MAX = 64  # messages of one key, by broker
+_FOUND_MAX = 64  # messages of one key per broker
 _END_OF_TIME = 2**63 - 1
-_DIRECTLY_MS = 12_000  # a broker waits ten seconds for its consumer
+_DIRECTLY_MS = 12_000  # a broker waits ten seconds for the consumer
 
 
 class MessageDetail(Row, frozen=True):
-    """A message, all of it."""
+    """A message with all of its fields."""
 
     layout = "block"
     offset_id: str
@@ -45,7 +45,7 @@ class MessageDetail(Row, frozen=True):
 
 
 class Place(Row, frozen=True):
-    """Where a message is."""
+    """The queue and offset of a message."""
 
     message_id: str
     queue_id: int
@@ -54,7 +54,7 @@ class Place(Row, frozen=True):
 
 
 class Direct(Row, frozen=True):
-    """What a listener made of a message that it was given by hand."""
+    """The result of a listener for a message that was sent to it directly."""
 
     message_id: str
     client_id: str
@@ -66,7 +66,7 @@ class Direct(Row, frozen=True):
 
 
 async def by_offset_id(admin: AdminSession, message_id: str) -> StoredMessage:
-    """Of the broker that the id names."""
+    """The message at the broker and offset that the id contains."""
     place = OffsetId.parse(message_id)
     header = ViewMessageHeader(offset=place.physical_offset)
     answer = await admin.ask(address_in(place), RequestCode.VIEW_MESSAGE_BY_ID, header)
@@ -74,7 +74,7 @@ async def by_offset_id(admin: AdminSession, message_id: str) -> StoredMessage:
 
 
 def address_in(place: OffsetId) -> str:
-    """The broker's."""
+    """The broker address in an offset id."""
     host, port = place.host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -88,7 +88,7 @@ async def show_by_id(
     resend: bool = False,
     unit: str | None = None,
 ) -> list[Row]:
-    """Messages by their offset ids; or have a consumer consume them; or send them once more."""
+    """Show messages by their offset ids, have a consumer consume them, or send them again."""
     shown: list[Row] = []
     for each in message_id.replace(",", " ").split():
         if group and client_id:
@@ -107,7 +107,7 @@ async def show_by_id(
 async def consume_directly(
     admin: AdminSession, message_id: str, group: str, client_id: str
 ) -> Direct:
-    """Give a message to one consumer, whatever its offsets; to none, if this is a dry run."""
+    """Have one client consume a message, regardless of its offsets."""
     address = address_in(OffsetId.parse(message_id))
     if admin.config.dry_run:
         return Direct(message_id, client_id, NOT_DONE)
@@ -115,15 +115,15 @@ async def consume_directly(
     answer = await admin.ask(
         address, RequestCode.CONSUME_MESSAGE_DIRECTLY, header, timeout_ms=_DIRECTLY_MS
     )
-    told = loads(answer.body, DirectConsumption)
+    found = loads(answer.body, DirectConsumption)
     return Direct(
         message_id,
         client_id,
-        told.consume_result and told.consume_result.value,
-        told.order,
-        told.auto_commit,
-        told.spent_time_mills,
-        told.remark,
+        found.consume_result and found.consume_result.value,
+        found.order,
+        found.auto_commit,
+        found.spent_time_mills,
+        found.remark,
     )
 
 
@@ -135,7 +135,7 @@ async def query(
     by_unique_key: bool = False,
     count: int = _FOUND_MAX,
 ) -> list[tuple[str, StoredMessage]]:
-    """Messages of a key, each with its broker's name, the oldest first."""
+    """The messages with a key and their brokers' names, oldest first."""
     header = QueryMessageHeader(
         topic=topic,
         key=key,
@@ -163,12 +163,12 @@ async def query(
         if _has_key(message, key, by_unique_key)
     ]
     if not found:
-        raise Refused(ResponseCode.NO_MESSAGE, f"topic {topic} has no message of key {key}")
+        raise Refused(ResponseCode.NO_MESSAGE, f"topic {topic} has no message with the key {key}")
     return sorted(found, key=lambda each: (each[1].stored_ms, each[0], each[1].physical_offset))
 
 
 def _has_key(message: StoredMessage, key: str, by_unique_key: bool) -> bool:
-    """An index keeps hashes: another key may have the same."""
+    """Does the message have the key? The index stores hashes, which may collide."""
     properties = message.properties
     if by_unique_key:
         return properties.get(UNIQ_KEY) == key
@@ -176,7 +176,7 @@ def _has_key(message: StoredMessage, key: str, by_unique_key: bool) -> bool:
 
 
 async def show_by_key(admin: AdminSession, *, topic: str, key: str) -> list[Place]:
-    """Where the messages of a key are."""
+    """The queues and offsets of the messages with a key."""
     return [
         Place(id_of(message), message.queue_id, message.queue_offset, name)
         for name, message in await query(admin, topic, key)
@@ -192,7 +192,7 @@ async def show_by_unique_key(
     client_id: str | None = None,
     every: bool = False,
 ) -> list[Row]:
-    """A message by the id that its sender gave it; or have a consumer consume it."""
+    """Show a message by its unique id, or have a consumer consume it."""
     found = await query(admin, topic, message_id, by_unique_key=True)
     chosen = found if every else found[:1]
     if group and client_id:
@@ -206,7 +206,7 @@ async def show_by_unique_key(
 async def show_by_offset(
     admin: AdminSession, *, topic: str, broker_name: str, queue_id: int, offset: int
 ) -> MessageDetail:
-    """The message at a place of a queue."""
+    """The message at an offset of a queue."""
     queue = MessageQueue(topic, broker_name, queue_id)
     return await detail(admin, await at_offset(admin, queue, offset), broker_name)
 
@@ -214,7 +214,7 @@ async def show_by_offset(
 async def detail(
     admin: AdminSession, message: StoredMessage, broker_name: str | None = None
 ) -> MessageDetail:
-    """All of a message, and what became of it in each group."""
+    """A message with all fields, and its state in each consumer group."""
     properties = message.properties
     queue = None
     if broker_name or (broker_name := await _holder(admin, message)):
@@ -242,12 +242,12 @@ async def detail(
 
 
 def id_of(message: StoredMessage) -> str:
-    """The key that its sender gave it; the offset id, if none."""
+    """The unique id of a message, or its offset id if it has none."""
     return message.properties.get(UNIQ_KEY) or offset_id_of(message)
 
 
 def offset_id_of(message: StoredMessage) -> str:
-    """Where it is stored."""
+    """The offset id of a message: store host and physical offset."""
     return str(OffsetId(message.store_host, message.physical_offset))
 
 
@@ -256,7 +256,7 @@ def _words(text: str | None) -> list[str]:
 
 
 async def _holder(admin: AdminSession, message: StoredMessage) -> str | None:
-    """The broker that has it, by the address in its record; None if no broker tells that one."""
+    """The broker that stores a message, by the address in its record; None if unregistered."""
     try:
         return await admin.name_at(str(message.store_host))
     except NoRoute:

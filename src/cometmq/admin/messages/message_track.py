@@ -1,4 +1,4 @@
-"""What became of a message in each group that consumes its topic."""
+"""The state of a message in each group that consumes its topic."""
 
 from cometmq.admin.groups import members, progress
 from cometmq.admin.rows import Row
@@ -12,7 +12,7 @@ from cometmq.protocol.records.properties import TAGS
 
 
 class Track(Row, frozen=True):
-    """What became of a message in one group."""
+    """The state of a message in one group."""
 
     consumer_group: str
     track_type: str
@@ -22,36 +22,38 @@ class Track(Row, frozen=True):
 async def track(
     admin: AdminSession, message: StoredMessage, queue: MessageQueue | None, group: str
 ) -> Track:
-    """Of one group; the queue is None if no broker is known to have the message."""
+    """The state in one group. `queue` is None if the broker of the message is not registered."""
     if queue is None:
-        return Track(group, "UNKNOWN", f"no broker tells the address {message.store_host}")
+        return Track(
+            group, "UNKNOWN", f"no broker is registered with the address {message.store_host}"
+        )
     try:
-        return Track(group, await _fate(admin, message, queue, group))
+        return Track(group, await _state(admin, message, queue, group))
     except (PeerError, WorldError) as error:
         return Track(group, "UNKNOWN", str(error))
 
 
-async def _fate(
+async def _state(
     admin: AdminSession, message: StoredMessage, queue: MessageQueue, group: str
 ) -> str:
     online = await members.connection(admin, group)
     if online is None:
         return "NOT_ONLINE"
-    _, told = online
-    if told.consume_type is ConsumeType.ACTIVELY:
+    _, connection = online
+    if connection.consume_type is ConsumeType.ACTIVELY:
         return "PULL"
-    if told.message_model is MessageModel.BROADCASTING:
+    if connection.message_model is MessageModel.BROADCASTING:
         return "CONSUME_BROADCASTING"
     stats = await progress.consumed(admin, group, message.topic)
     place = stats.offset_table.get(queue)
     if place is None or place.consumer_offset <= message.queue_offset:
         return "NOT_CONSUME_YET"
-    wanted = told.subscription_table.get(message.topic)
+    wanted = connection.subscription_table.get(message.topic)
     is_filtered = wanted is not None and not _is_wanted(message, wanted)
     return "CONSUMED_BUT_FILTERED" if is_filtered else "CONSUMED"
 
 
 def _is_wanted(message: StoredMessage, wanted: Subscription) -> bool:
-    """By tags; what an SQL expression chose is not told."""
+    """Do the tags match? The result of an SQL expression is not available."""
     tags = wanted_tags(wanted.sub_string) if wanted.expression_type == TAG else None
     return tags is None or message.properties.get(TAGS) in tags

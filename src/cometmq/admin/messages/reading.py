@@ -1,4 +1,4 @@
-"""Messages read from queues: printed, counted, taken one by one."""
+"""Reads messages from queues, to print or count them."""
 
 from base64 import b64encode
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ from cometmq.protocol.records.message import StoredMessage, unpack_records
 from cometmq.protocol.records.properties import KEYS, TAGS, UNIQ_KEY
 from cometmq.protocol.refusal import refusal_of
 
-GROUP = "TOOLS_CONSUMER"  # which brokers let read without being made
+GROUP = "TOOLS_CONSUMER"  # a built-in group of brokers
 _BATCH = 32
 _NOTHING_THERE = {
     ResponseCode.PULL_NOT_FOUND,
@@ -30,7 +30,7 @@ _NOTHING_THERE = {
 
 
 class Printed(Row, frozen=True):
-    """A message in a line."""
+    """A message in one line."""
 
     layout = "line"
     msgid: str
@@ -45,14 +45,14 @@ class Printed(Row, frozen=True):
 
 
 class TagCount(Row, frozen=True):
-    """How many messages have a tag."""
+    """The number of messages with a tag."""
 
     tag: str
     count: int
 
 
 def body_text(message: StoredMessage, charset: str = "utf-8") -> str:
-    """As text; what is none, as base64 that says so."""
+    """The body as text, or as marked base64 if it is no text."""
     body = message.body
     if message.sys_flag & MessageFlag.COMPRESSED:
         body = decompress(body, message.sys_flag, BODY_INFLATED_SIZE_MAX)
@@ -63,7 +63,7 @@ def body_text(message: StoredMessage, charset: str = "utf-8") -> str:
 
 
 async def read_queues(admin: AdminSession, topic: str) -> list[MessageQueue]:
-    """Of a topic, those that may be read."""
+    """The readable queues of a topic."""
     route = await admin.route(topic)
     return sorted(
         MessageQueue(topic, each.broker_name, number)
@@ -76,7 +76,7 @@ async def read_queues(admin: AdminSession, topic: str) -> list[MessageQueue]:
 async def pull(
     admin: AdminSession, queue: MessageQueue, offset: int, count: int, expression: str, group: str
 ) -> tuple[list[StoredMessage], PullReplyHeader]:
-    """What a queue holds from an offset on, and where to go on."""
+    """Messages from an offset on, and the offset of the next pull."""
     header = PullHeader(
         consumer_group=group,
         topic=queue.topic,
@@ -99,13 +99,13 @@ async def pull(
 
 
 async def at_offset(admin: AdminSession, queue: MessageQueue, offset: int) -> StoredMessage:
-    """The message at a place of a queue."""
+    """The message at an offset of a queue."""
     found, where = await pull(admin, queue, offset, 1, ALL, GROUP)
     if not found or found[0].queue_offset != offset:
         raise Refused(
             ResponseCode.NO_MESSAGE,
             f"queue {queue.queue_id} of {queue.topic} at {queue.broker_name} has no message at"
-            f" {offset}: it has those from {where.min_offset} to before {where.max_offset}",
+            f" offset {offset} (min offset {where.min_offset}, max offset {where.max_offset})",
         )
     return found[0]
 
@@ -113,7 +113,7 @@ async def at_offset(admin: AdminSession, queue: MessageQueue, offset: int) -> St
 async def bounds(
     admin: AdminSession, queue: MessageQueue, begin_ms: int | None, end_ms: int | None
 ) -> tuple[int, int]:
-    """From which offset to before which: of the times that are given, else of all messages."""
+    """The offset range of the given times, or of all messages; the end is exclusive."""
     address = await admin.master_named(queue.broker_name)
 
     async def end_of(code: RequestCode, time_ms: int | None) -> int:
@@ -142,17 +142,18 @@ async def messages(
     expression: str = ALL,
     group: str = GROUP,
 ) -> AsyncIterator[StoredMessage]:
-    """All of a stretch of a queue that have a wanted tag."""
+    """The messages of an offset range that have one of the tags."""
     tags = wanted_tags(expression)
     while low < high:
         found, where = await pull(admin, queue, low, min(_BATCH, high - low), expression, group)
         for message in found:
             if message.queue_offset >= high:
                 return
-            if tags is None or message.properties.get(TAGS) in tags:  # a broker compares hashes
+            # The broker compares only hashes of tags.
+            if tags is None or message.properties.get(TAGS) in tags:
                 yield message
         if where.next_begin_offset <= low:
-            return  # nothing more, whatever the bounds said
+            return  # the queue ends here, although the range does not
         low = where.next_begin_offset
 
 
@@ -166,7 +167,7 @@ async def show_topic(
     end_ms: int | None = None,
     with_body: bool = True,
 ) -> AsyncIterator[Printed]:
-    """All messages of a topic, queue by queue."""
+    """The messages of a topic, queue by queue."""
     _check_charset(charset)
     for queue in await read_queues(admin, topic):
         low, high = await bounds(admin, queue, begin_ms, end_ms)
@@ -188,7 +189,7 @@ async def show_queue(
     with_body: bool = False,
     by_tag: bool = False,
 ) -> AsyncIterator[Printed | list[TagCount]]:
-    """The messages of one queue, or how many there are of each tag."""
+    """The messages of one queue, or their number by tag."""
     _check_charset(charset)
     queue = MessageQueue(topic, broker_name, queue_id)
     low, high = await bounds(admin, queue, begin_ms, end_ms)
@@ -217,16 +218,16 @@ async def consume(
     end_ms: int | None = None,
     count: int = 128,
 ) -> AsyncIterator[Printed]:
-    """The first messages of a topic or of a queue. No offset is committed."""
+    """The first messages of a topic or of a queue. Commits no offsets."""
     queues = [
         queue
         for queue in await read_queues(admin, topic)
         if broker_name in (None, queue.broker_name) and queue_id in (None, queue.queue_id)
     ]
     if not queues:
-        raise NoRoute(f"topic {topic} has no such queue")
+        raise NoRoute(f"topic {topic} has no matching queue")
     if offset is not None and (broker_name is None or queue_id is None):
-        raise BadSetting("an offset needs its queue: give -b and -i")
+        raise BadSetting("-o needs a queue: give -b and -i, too")
     left = count
     for queue in queues:
         low, high = await bounds(admin, queue, begin_ms, end_ms)
@@ -243,7 +244,7 @@ def _check_charset(charset: str) -> None:
     try:
         b"".decode(charset)
     except LookupError as error:
-        raise BadSetting(f"{charset} is no character set that is known here") from error
+        raise BadSetting(f"unknown character set {charset}") from error
 
 
 def _printed(queue: MessageQueue, message: StoredMessage, charset: str | None) -> Printed:

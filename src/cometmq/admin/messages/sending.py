@@ -1,4 +1,4 @@
-"""Messages sent by hand, and how long brokers take for them."""
+"""Sends messages, and measures response times of brokers."""
 
 from collections.abc import AsyncIterator
 from ipaddress import ip_address
@@ -23,8 +23,8 @@ from cometmq.protocol.trace import MessageKind, SentTrace, encode_trace
 
 PRODUCER_GROUP = "TOOLS_PRODUCER"
 _QUEUES = 4
-# Taken, if not as safely as the broker was set to keep it.
-_TAKEN = {
+# Codes for a stored message; with the last three it is less durable than configured.
+_STORED = {
     ResponseCode.SUCCESS: "SEND_OK",
     ResponseCode.FLUSH_DISK_TIMEOUT: "FLUSH_DISK_TIMEOUT",
     ResponseCode.FLUSH_SLAVE_TIMEOUT: "FLUSH_SLAVE_TIMEOUT",
@@ -33,7 +33,7 @@ _TAKEN = {
 
 
 class Sent(Row, frozen=True):
-    """What became of a message that was sent."""
+    """The result of a send."""
 
     broker_name: str
     queue_id: int
@@ -45,7 +45,7 @@ class Sent(Row, frozen=True):
 
 
 class Probe(Row, frozen=True):
-    """One send, timed."""
+    """The result and response time of one send."""
 
     broker_name: str
     queue_id: int
@@ -55,14 +55,14 @@ class Probe(Row, frozen=True):
 
 
 class Probes(Row, frozen=True):
-    """Several sends; the first, which makes the connection, does not count."""
+    """Several sends. The average omits the first, which opens the connection."""
 
     sends: list[Probe]
     avg_rt: float | None
 
 
 class ClusterProbe(Row, frozen=True):
-    """How long a cluster takes for a message."""
+    """The average response time of a cluster."""
 
     cluster_name: str
     machine_room: str
@@ -72,19 +72,19 @@ class ClusterProbe(Row, frozen=True):
 
     @property
     def is_failure(self) -> bool:
-        """Not all were taken."""
+        """Did a send fail?"""
         return self.fail_count > 0
 
 
 async def write_queues(admin: AdminSession, topic: str) -> list[MessageQueue]:
-    """Of a topic, those that may be written to; of a topic that is not there, its pattern's."""
+    """The writable queues of a topic; those of the default topic if it does not exist."""
     try:
         route = await admin.route(topic)
     except NoRoute:
         try:
             route = await admin.route(DEFAULT_TOPIC)
         except NoRoute:
-            raise NoRoute(f"there is no topic {topic}: create it first") from None
+            raise NoRoute(f"unknown topic {topic}: create it first") from None
     masters = {each.broker_name for each in route.broker_datas if MASTER_ID in each.broker_addrs}
     queues = sorted(
         MessageQueue(topic, each.broker_name, number)
@@ -93,12 +93,12 @@ async def write_queues(admin: AdminSession, topic: str) -> list[MessageQueue]:
         for number in range(each.write_queue_nums)
     )
     if not queues:
-        raise NoRoute(f"topic {topic} has no queue that may be written to: see topicRoute")
+        raise NoRoute(f"topic {topic} has no writable queue: see topicRoute")
     return queues
 
 
 class TestSender:
-    """Sends to a queue; every message with a unique key of its own."""
+    """Sends single messages with unique ids to given queues."""
 
     def __init__(self, admin: AdminSession) -> None:
         self._admin = admin
@@ -114,7 +114,7 @@ class TestSender:
         sys_flag: int = 0,
         flag: int = 0,
     ) -> Sent:
-        """One try; an outcome that tells why, if it is not taken."""
+        """Send once, without retries. A failure is in the outcome."""
         admin = self._admin
         if admin.config.dry_run:
             return Sent(queue.broker_name, queue.queue_id, NOT_DONE)
@@ -134,7 +134,7 @@ class TestSender:
         try:
             address = await admin.master_named(queue.broker_name)
             answer = await admin.invoke(address, RequestCode.SEND_MESSAGE_V2, header, body)
-            if answer.code not in _TAKEN:
+            if answer.code not in _STORED:
                 raise refusal_of(answer, address)
             reply = read_header(answer, SendReplyHeader)
         except (PeerError, WorldError) as error:
@@ -143,7 +143,7 @@ class TestSender:
         return Sent(
             queue.broker_name,
             reply.queue_id,
-            _TAKEN[ResponseCode(answer.code)],
+            _STORED[ResponseCode(answer.code)],
             own[UNIQ_KEY],
             reply.queue_offset,
             reply.msg_id,
@@ -162,21 +162,21 @@ async def send(
     queue_id: int | None = None,
     trace: bool = False,
 ) -> list[Sent]:
-    """One message; to a queue of its choice, if one is given."""
+    """Send one message, optionally to a given broker or queue."""
     if not body:
-        raise BadSetting("the body is empty, which Java's consumers cannot read")
+        raise BadSetting("the body is empty; Java consumers cannot read such a message")
     if queue_id is not None and broker_name is None:
-        raise BadSetting("a queue needs its broker: give -b too")
+        raise BadSetting("-i needs a broker: give -b, too")
     queues = [
         queue
         for queue in await write_queues(admin, topic)
         if broker_name in (None, queue.broker_name) and queue_id in (None, queue.queue_id)
     ]
     if not queues:
-        raise NoRoute(f"topic {topic} has no such queue")
+        raise NoRoute(f"topic {topic} has no matching queue")
     properties = {name: value for name, value in ((KEYS, keys), (TAGS, tags)) if value is not None}
     sender = TestSender(admin)
-    # Without a choice of the user's the clock makes one, so that not all go to the first queue.
+    # The clock chooses among the queues, so that not all messages go to the first one.
     queue = queues[admin.clock.wall_ms() % len(queues)]
     sent = await sender.send(queue, body.encode(), properties)
     if trace and sent.msg_id is not None:
@@ -205,13 +205,13 @@ async def _trace(
     )
     queues = await write_queues(admin, TRACE_TOPIC)
     words = " ".join(sorted(record.words))
-    told = await sender.send(queues[0], encode_trace(record).encode(), {KEYS: words})
-    if told.is_failure:
-        raise BadSetting(f"the message is sent, but its trace is not: {told.outcome}")
+    traced = await sender.send(queues[0], encode_trace(record).encode(), {KEYS: words})
+    if traced.is_failure:
+        raise BadSetting(f"the message was sent, but its trace was not: {traced.outcome}")
 
 
 async def resend(admin: AdminSession, message: StoredMessage) -> Sent:
-    """The same once more, to its topic."""
+    """Send a copy of a message to its topic."""
     queues = await write_queues(admin, message.topic)
     same = [each for each in queues if each.queue_id == message.queue_id]
     kept = int(MessageFlag.COMPRESSED | MessageFlag.COMPRESSION)
@@ -227,14 +227,14 @@ async def resend(admin: AdminSession, message: StoredMessage) -> Sent:
 async def probe_topic(
     admin: AdminSession, *, topic: str, amount: int = 100, size: int = 128
 ) -> Probes:
-    """How long sends to a topic take, queue by queue in turn."""
+    """Measure sends to the queues of a topic, round-robin."""
     sender = TestSender(admin)
     queues = await write_queues(admin, topic)
     sends = []
     for queue in islice(cycle(queues), 1 if admin.config.dry_run else amount):
         sent = await sender.send(queue, b"a" * size)
-        is_taken = sent.msg_id is not None
-        sends.append(Probe(sent.broker_name, sent.queue_id, is_taken, sent.rt_ms, sent.outcome))
+        is_stored = sent.msg_id is not None
+        sends.append(Probe(sent.broker_name, sent.queue_id, is_stored, sent.rt_ms, sent.outcome))
     times = [each.rt_ms for each in sends[1:] if each.send_result and each.rt_ms is not None]
     return Probes(sends, sum(times) / len(times) if times else None)
 
@@ -242,7 +242,7 @@ async def probe_topic(
 async def probe_broker(
     admin: AdminSession, *, broker_name: str, size: int = 128, count: int = 50
 ) -> list[Sent]:
-    """Sends to a broker, by the topic that has its name."""
+    """Measure sends to the topic that has the name of the broker."""
     await admin.master_named(broker_name)
     sender = TestSender(admin)
     queues = [
@@ -251,7 +251,7 @@ async def probe_broker(
         if queue.broker_name == broker_name
     ]
     if not queues:
-        raise NoRoute(f"broker {broker_name} has no queue of a topic of its name")
+        raise NoRoute(f"topic {broker_name} has no writable queue at broker {broker_name}")
     chosen = [queues[0]] if admin.config.dry_run else islice(cycle(queues), count)
     return [await sender.send(queue, b"a" * size) for queue in chosen]
 
@@ -267,15 +267,15 @@ async def probe_clusters(
     interval_s: int | None = None,
     rounds: int | None = None,
 ) -> AsyncIterator[list[ClusterProbe]]:
-    """How long each cluster takes for a message of the topic that has its name."""
+    """Measure sends to the topic that has the name of each cluster."""
     known = sorted((await admin.cluster()).cluster_addr_table)
     if cluster and cluster not in known:
-        raise NoRoute(f"there is no cluster {cluster}; clusters are: {', '.join(known)}")
+        raise NoRoute(f"unknown cluster {cluster}; known clusters: {', '.join(known)}")
     async for _ in admin.rounds(None if admin.config.dry_run else interval_s, rounds):
         rows = []
         for name in [cluster] if cluster else known:
             probes = await probe_topic(admin, topic=name, amount=amount, size=size)
-            taken = sum(each.send_result for each in probes.sends)
+            stored = sum(each.send_result for each in probes.sends)
             fails = sum(each.is_failure for each in probes.sends)
-            rows.append(ClusterProbe(name, room, probes.avg_rt, taken, fails))
+            rows.append(ClusterProbe(name, room, probes.avg_rt, stored, fails))
         yield rows

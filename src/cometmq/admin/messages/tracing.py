@@ -1,4 +1,4 @@
-"""What traces tell of a message: who sent it, who consumed it, how long it took."""
+"""The trace of a message: who sent and consumed it, and how long each step took."""
 
 from cometmq.admin.messages import message as messages
 from cometmq.admin.messages.reading import body_text
@@ -18,7 +18,7 @@ from cometmq.protocol.trace import (
 
 
 class TraceRow(Row, frozen=True):
-    """One thing that was done with a message."""
+    """One step in the trace of a message."""
 
     type: str
     group: str
@@ -31,7 +31,7 @@ class TraceRow(Row, frozen=True):
 async def by_id(
     admin: AdminSession, *, message_id: str, trace_topic: str = TRACE_TOPIC
 ) -> list[TraceRow]:
-    """All that is known of a message, the oldest first."""
+    """The trace of a message, oldest step first."""
     found = await messages.query(admin, trace_topic, message_id)
     traces = [
         (each, str(stored.born_host.ip))
@@ -42,12 +42,15 @@ async def by_id(
     begun = {each.request_id: each for each, _ in traces if isinstance(each, TakenTrace)}
     rows = [row for each, host in traces if (row := _row(each, host, begun)) is not None]
     if not rows:
-        raise Refused(ResponseCode.NO_MESSAGE, f"there is no trace of message {message_id}")
+        raise Refused(ResponseCode.NO_MESSAGE, f"message {message_id} has no trace")
     return sorted(rows, key=lambda row: row.time)
 
 
 def _row(trace: Trace, host: str, begun: dict[str, TakenTrace]) -> TraceRow | None:
-    """A consumption is two records: it has the time of the first and the outcome of the second."""
+    """One row per send, consumption or transaction end.
+
+    A consumption has two records: the time is from the first, the outcome from the second.
+    """
     match trace:
         case SentTrace():
             status = "success" if trace.success else "failed"
