@@ -17,7 +17,7 @@ from msgspec.inspect import EnumType, IntType, Metadata, Type, UnionType, type_i
 
 from cometmq.admin.command_line import commands
 from cometmq.broker import config as broker
-from cometmq.broker.handlers import acl, filtersrv
+from cometmq.broker.handlers import declined
 from cometmq.broker.handlers.routes import build_routes as broker_routes
 from cometmq.broker.tables.identity import identity_of
 from cometmq.broker.update_rules import UPDATE_RULES as BROKER_RULES
@@ -67,8 +67,8 @@ _ELSEWHERE = {
 
 # What a server says to codes that it only knows.
 _DECLINED = {
-    acl.decline: "this version has no access control",
-    filtersrv.decline: "there are no filter classes",
+    declined.access_control: "this version has no access control",
+    declined.filter_classes: "there are no filter classes",
 }
 
 # What a setting is when nobody sets it, where the machine decides.
@@ -114,6 +114,10 @@ def compat() -> str:
             "it, or has something else in it than its type allows, is answered with its name, and",
             "changes nothing (`tests/broker/test_every_code.py`). Numbers and booleans are read as",
             "Java reads them: `+1` is a number, and a boolean that is not `true` is false.",
+            "",
+            "*Needs* is the permission that access control asks for, and *a slave* what a slave",
+            "answers. This version has masters only and no access control: anyone may send every",
+            "request. *Writes* marks requests that change messages, tables or settings.",
             *(line for name, routes in servers.items() for line in _answers(name, routes)),
             *_not_answered(set().union(*servers.values())),
             *_deviations(),
@@ -135,7 +139,7 @@ def _admin_commands(of_accounts: Route) -> Iterator[str]:
         "`-o json`, `yaml` or `csv`; those that change something take `--dry-run`, and answer with",
         "a table of where, what and `success` or why not.",
     )
-    if of_accounts.handler is acl.decline:
+    if of_accounts.handler is declined.access_control:
         yield "A broker of ours refuses the `acl` commands: it has no access control yet."
     yield from ("", "| RocketMQ's | plain form | dry run | what differs |", "|---|---|:-:|---|")
     for each in commands.ALL:
@@ -147,9 +151,18 @@ def _admin_commands(of_accounts: Route) -> Iterator[str]:
 
 
 def _answers(name: str, routes: Routes) -> Iterator[str]:
-    yield from ("", f"## What {name} answers", "", "| code | name | fields |", "|---:|---|---|")
+    yield from ("", f"## What {name} answers", "")
+    yield from ("| code | name | fields | needs | writes | a slave |", "|---:|---|---|---|:-:|---|")
     for code, route in sorted(routes.items()):
-        yield f"| {code} | {RequestCode(code).name}{_remark(route)} | {_fields(route)} |"
+        cells = (
+            str(code),
+            RequestCode(code).name + _remark(route),
+            _fields(route),
+            str(route.access),
+            "yes" if route.writes else "",
+            "answers" if route.on_slave is None else f"refuses with {route.on_slave.code}",
+        )
+        yield f"| {' | '.join(cells)} |"
 
 
 def _remark(route: Route) -> str:

@@ -36,6 +36,7 @@ from cometmq.protocol.headers.base import NoHeader, write_fields, write_header
 from cometmq.protocol.java.fastjson import dumps
 from cometmq.protocol.records.hosts import Host
 from cometmq.protocol.records.properties import encode_properties
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Call, Dispatcher, Reply, Route
 from cometmq.remoting.lanes import Lanes
 from cometmq.settings.live_settings import LiveSettings
@@ -134,7 +135,7 @@ class Desk:
             | admin_routes.message_routes(self, self.checks)
             | admin_routes.runtime_routes(self, self.facts, self.lanes, self.clock.wall_ms())
             | admin_routes.declined_routes()
-            | {RequestCode.HEART_BEAT: Route(clients.heartbeat, NoHeader, "heartbeat")}
+            | {RequestCode.HEART_BEAT: Route(clients.heartbeat, NoHeader, OPEN, "heartbeat")}
         )
 
     async def ask(self, code, header=None, body=b"", link=None, language="JAVA"):

@@ -21,6 +21,7 @@ from cometmq.protocol.headers import namesrv as headers
 from cometmq.protocol.headers.base import write_header
 from cometmq.protocol.headers.topic import CreateTopicHeader
 from cometmq.protocol.java.fastjson import loads
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Reply, Route
 from peers.ports import free_port
 from remoting.rig import pooling, serving, until
@@ -37,9 +38,9 @@ class Told:
         self.answers.set()
         code = RequestCode
         self.routes = {
-            code.REGISTER_BROKER: Route(self.register, headers.RegisterBrokerHeader),
-            code.UNREGISTER_BROKER: Route(self.leave, headers.BrokerHeader),
-            code.QUERY_DATA_VERSION: Route(self.version, headers.BrokerHeader),
+            code.REGISTER_BROKER: Route(self.register, headers.RegisterBrokerHeader, OPEN),
+            code.UNREGISTER_BROKER: Route(self.leave, headers.BrokerHeader, OPEN),
+            code.QUERY_DATA_VERSION: Route(self.version, headers.BrokerHeader, OPEN),
         }
 
     async def register(self, call, ask):

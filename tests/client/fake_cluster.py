@@ -18,6 +18,7 @@ from cometmq.protocol.headers.transaction import EndTransactionHeader
 from cometmq.protocol.java.fastjson import dumps, loads
 from cometmq.protocol.records.hosts import Host
 from cometmq.protocol.records.message_id import OffsetId
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Dispatcher, Reply, Route
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.server import Server
@@ -86,13 +87,13 @@ class FakeBroker:
 
     async def start(self, route_of):
         codes = {
-            RequestCode.SEND_MESSAGE_V2: Route(self.send, SendHeaderV2),
-            RequestCode.SEND_BATCH_MESSAGE: Route(self.send, SendHeaderV2),
-            RequestCode.SEND_REPLY_MESSAGE_V2: Route(self.send, SendHeaderV2),
-            RequestCode.END_TRANSACTION: Route(self.end, EndTransactionHeader),
-            RequestCode.HEART_BEAT: Route(self.beat, NoHeader),
-            RequestCode.UNREGISTER_CLIENT: Route(self.leave, UnregisterClientHeader),
-            RequestCode.GET_ROUTEINFO_BY_TOPIC: Route(route_of, RouteHeader),
+            RequestCode.SEND_MESSAGE_V2: Route(self.send, SendHeaderV2, OPEN),
+            RequestCode.SEND_BATCH_MESSAGE: Route(self.send, SendHeaderV2, OPEN),
+            RequestCode.SEND_REPLY_MESSAGE_V2: Route(self.send, SendHeaderV2, OPEN),
+            RequestCode.END_TRANSACTION: Route(self.end, EndTransactionHeader, OPEN),
+            RequestCode.HEART_BEAT: Route(self.beat, NoHeader, OPEN),
+            RequestCode.UNREGISTER_CLIENT: Route(self.leave, UnregisterClientHeader, OPEN),
+            RequestCode.GET_ROUTEINFO_BY_TOPIC: Route(route_of, RouteHeader, OPEN),
         }
         self.server = Server(RealClock(), RealNet())
         port = int(self.address.rpartition(":")[2]) if self.address else 0

@@ -17,6 +17,7 @@ from cometmq.protocol.java.fastjson import dumps
 from cometmq.protocol.records.message import unpack_record, unpack_records
 from cometmq.protocol.records.message_id import OffsetId
 from cometmq.protocol.records.properties import encode_properties
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Dispatcher, Reply, Route
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.pool import Pool
@@ -44,7 +45,9 @@ class Producer:
     def __init__(self, address):
         self._address = address
         self.questions = asyncio.Queue()
-        routes = {RequestCode.CHECK_TRANSACTION_STATE: Route(self._asked, CheckTransactionHeader)}
+        routes = {
+            RequestCode.CHECK_TRANSACTION_STATE: Route(self._asked, CheckTransactionHeader, OPEN)
+        }
         self._pool = Pool(RealClock(), RealNet(), Dispatcher(routes, Lanes(10)))
 
     async def __aenter__(self):

@@ -18,8 +18,9 @@ from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.frame import FrameDecoder
 from cometmq.protocol.headers.base import Header
 from cometmq.protocol.limits import Int32
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.channel import Channel
-from cometmq.remoting.dispatch import Dispatcher, Hook, Reply, Route
+from cometmq.remoting.dispatch import Dispatcher, Guard, Hook, Reply, Role, Route
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.limits import CLIENT_LIMITS, Limits
 from cometmq.remoting.pool import Pool
@@ -126,7 +127,7 @@ def echo(call: Any, ask: NoteHeader) -> Reply:
     return Reply(header=ask, body=call.command.body)
 
 
-ECHOING = {ECHO: Route(echo, NoteHeader)}
+ECHOING = {ECHO: Route(echo, NoteHeader, OPEN)}
 
 
 @asynccontextmanager
@@ -139,11 +140,14 @@ async def serving(
     net: Net | None = None,
     tls: ServerTls | None = None,
     lanes: Lanes | None = None,
+    guard: Guard | None = None,
+    role: Role | None = None,
 ) -> AsyncIterator[Served]:
     """A server on a free port."""
     lanes = lanes or Lanes(1000)
     server = Server(clock or RealClock(), net or RealNet(), limits=limits, tls=tls)
-    port = server.listen("127.0.0.1", 0, Dispatcher(routes or ECHOING, lanes, hooks))
+    dispatcher = Dispatcher(routes or ECHOING, lanes, hooks, guard, role or Role())
+    port = server.listen("127.0.0.1", 0, dispatcher)
     try:
         yield Served(server, port, lanes)
     finally:

@@ -10,6 +10,7 @@ import pytest
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.limits import FRAME_SMALL
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Reply, Route
 from cometmq.remoting.endpoint import Backlog
 from cometmq.remoting.limits import Limits
@@ -41,8 +42,8 @@ class Large:
         self.count = 0
         self.gate = asyncio.Event()
         self.routes = ECHOING | {
-            NOTE: Route(self.at_once, NoteHeader),
-            PARK: Route(self.parked, NoteHeader, "pull"),
+            NOTE: Route(self.at_once, NoteHeader, OPEN),
+            PARK: Route(self.parked, NoteHeader, OPEN, "pull"),
         }
 
     def at_once(self, call: Any, ask: NoteHeader) -> Reply:

@@ -11,6 +11,7 @@ from cometmq.protocol.command import Codec, Command
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.headers.base import read_header, write_fields, write_header
 from cometmq.protocol.limits import FRAME_SIZE_MAX
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Reply, Route
 from cometmq.remoting.limits import Limits
 from cometmq.testing.clock import ManualClock
@@ -41,7 +42,7 @@ class Parking:
 
     @property
     def routes(self) -> dict[int, Route]:
-        return {PARK: Route(self.park, NoteHeader, "park")}
+        return {PARK: Route(self.park, NoteHeader, OPEN, "park")}
 
 
 @on_both
@@ -89,7 +90,7 @@ async def test_a_request_or_an_answer_over_the_limit_is_no_silence():
     def huge(call: Any, ask: NoteHeader) -> Reply:
         return Reply(body=bytes(FRAME_SIZE_MAX))
 
-    async with serving({NOTE: Route(huge, NoteHeader)}) as served, pooling() as pool:
+    async with serving({NOTE: Route(huge, NoteHeader, OPEN)}) as served, pooling() as pool:
         channel = await pool.connection(served.address)
         with pytest.raises(TooLarge):
             await channel.invoke(NOTE, None, bytes(FRAME_SIZE_MAX), timeout_ms=5000)
@@ -107,7 +108,7 @@ async def test_a_oneway_request_gets_no_answer():
         seen.put_nowait(ask.note)
         return Reply(body=b"never sent")
 
-    async with serving({NOTE: Route(note, NoteHeader)}) as served:
+    async with serving({NOTE: Route(note, NoteHeader, OPEN)}) as served:
         async with pooling() as pool:
             await pool.send_oneway(served.address, NOTE, NoteHeader(note="x"), timeout_ms=5000)
             assert await seen.get() == "x"
@@ -137,9 +138,12 @@ async def test_the_server_asks_and_tells_the_client_over_the_same_connection():
     def answer_back(call: Any, ask: NoteHeader) -> Reply:
         return Reply(body=b"%b %d" % (call.command.body, ask.number))
 
-    client_routes = {NOTE: Route(note, NoteHeader), ECHO: Route(answer_back, NoteHeader)}
+    client_routes = {
+        NOTE: Route(note, NoteHeader, OPEN),
+        ECHO: Route(answer_back, NoteHeader, OPEN),
+    }
     async with (
-        serving({PARK: Route(ask_back, NoteHeader)}) as served,
+        serving({PARK: Route(ask_back, NoteHeader, OPEN)}) as served,
         pooling(client_routes) as pool,
     ):
         answers = await asyncio.gather(

@@ -11,6 +11,7 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import write_fields
 from cometmq.protocol.limits import FRAME_SIZE_MAX
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Dispatcher, Reply, Route
 from cometmq.remoting.lanes import LaneLimit, Lanes
 from remoting.rig import (
@@ -37,7 +38,7 @@ def failing(error: Exception, *, later: bool) -> dict[int, Route]:
         await asyncio.sleep(0)
         raise error
 
-    return {FAIL: Route(fail_later if later else fail, NoteHeader)} | ECHOING
+    return {FAIL: Route(fail_later if later else fail, NoteHeader, OPEN)} | ECHOING
 
 
 @on_asyncio
@@ -118,8 +119,8 @@ async def test_a_full_lane_answers_busy_and_recovers():
         return Reply()
 
     routes = {
-        PARK: Route(park, NoteHeader, "pull"),
-        FAIL: Route(park, NoteHeader, "send"),
+        PARK: Route(park, NoteHeader, OPEN, "pull"),
+        FAIL: Route(park, NoteHeader, OPEN, "send"),
     } | ECHOING
     lanes = Lanes(100, {"pull": LaneLimit(2, "pullsAtOnce")})
     async with serving(routes, lanes=lanes) as served, pooling() as pool:
@@ -196,7 +197,10 @@ async def test_each_hook_sees_a_request_and_its_last_answer_once():
         await asyncio.sleep(0)
         return huge(call, ask)
 
-    routes = {PARK: Route(huge_later, NoteHeader), FAIL: Route(huge, NoteHeader)} | ECHOING
+    routes = {
+        PARK: Route(huge_later, NoteHeader, OPEN),
+        FAIL: Route(huge, NoteHeader, OPEN),
+    } | ECHOING
     first, second = Noting(), Noting()
     async with serving(routes, hooks=(first, second)) as served, pooling() as pool:
         for code, note, answered in (
@@ -242,7 +246,7 @@ def test_a_full_lane_refuses_before_its_handler_is_asked():
 
     lanes = Lanes(1)
     lanes.enter("one")
-    dispatcher = Dispatcher({PARK: Route(never, NoteHeader, "one")}, lanes)
+    dispatcher = Dispatcher({PARK: Route(never, NoteHeader, OPEN, "one")}, lanes)
     call: Any = type("Call", (), {"command": Command(code=PARK), "link": Here(), "received_ms": 0})
     reply = dispatcher.answer(call())
     assert isinstance(reply, Reply)

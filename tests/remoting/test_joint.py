@@ -12,6 +12,7 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.frame import encode_frame
 from cometmq.protocol.headers.base import write_fields
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Reply, Route
 from cometmq.remoting.lanes import LaneLimit, Lanes
 from cometmq.remoting.promise import Promise
@@ -29,8 +30,8 @@ class Joint:
         self.made: list[Promise[list[Reply]]] = []
         self._promises = promises
         self.routes = {
-            NOTE: Route(self.one, NoteHeader, "send", jointly=self.many),
-            ECHO: Route(echo, NoteHeader),
+            NOTE: Route(self.one, NoteHeader, OPEN, "send", jointly=self.many),
+            ECHO: Route(echo, NoteHeader, OPEN),
         }
 
     def one(self, call: Any, ask: NoteHeader) -> Reply:
@@ -164,25 +165,3 @@ async def test_a_bug_costs_nobody_his_answer(caplog: pytest.LogCaptureFixture):
             assert answer is not None
             assert (answer.opaque, answer.code) == (number, int(ResponseCode.SYSTEM_ERROR))
         assert "a bug of ours" in caplog.text
-
-
-@on_both
-async def test_hooks_see_each_request():
-    class Counting:
-        seen = 0
-
-        def before(self, peer: str, request: Command) -> None:
-            self.seen += 1
-
-        def after(self, peer: str, request: Command, response: Command) -> None:
-            self.seen += 1
-
-    joint, hook = Joint(), Counting()
-    async with serving(joint.routes, hooks=(hook,)) as served, raw_peer(served.port) as peer:
-        await until(lambda: served.channels)
-        served.channels[0].data_received(request(0) + request(1))
-        for _ in range(2):
-            assert await peer.command()
-        assert hook.seen == 4
-        assert joint.alone == [0, 1]
-        assert not joint.jointly

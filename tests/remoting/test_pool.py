@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cometmq.errors import TimedOut, Unreachable
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.address import parse_address
 from cometmq.remoting.dispatch import Reply, Route
 from cometmq.remoting.limits import Limits
@@ -138,7 +139,7 @@ async def test_the_time_to_connect_is_part_of_the_timeout():
     clock, net = ManualClock(), StuckNet()
     limits = Limits(connect_ms_max=60_000)
     async with (
-        serving({PARK: Route(park, NoteHeader)}) as served,
+        serving({PARK: Route(park, NoteHeader, OPEN)}) as served,
         pooling(clock=clock, net=net, limits=limits) as pool,
     ):
         call = asyncio.ensure_future(pool.invoke(served.address, PARK, timeout_ms=30_000))
@@ -221,7 +222,7 @@ async def test_close_ends_what_waits_and_leaves_nothing():
         await asyncio.Event().wait()
         return Reply()
 
-    async with serving({PARK: Route(park, NoteHeader)}) as served:
+    async with serving({PARK: Route(park, NoteHeader, OPEN)}) as served:
         before = asyncio.all_tasks()
         async with pooling() as pool, pooling(net=StuckNet()) as stuck:
             waiting = [

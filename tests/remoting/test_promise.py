@@ -7,6 +7,7 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.frame import encode_frame
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Reply, Route
 from cometmq.remoting.lanes import LaneLimit, Lanes
 from cometmq.remoting.promise import Promise
@@ -29,7 +30,7 @@ class Promising:
 
     def __init__(self, lane: str = "send") -> None:
         self.made: list[Promise[Reply]] = []
-        self.routes = {PARK: Route(self.promise, NoteHeader, lane)} | ECHOING
+        self.routes = {PARK: Route(self.promise, NoteHeader, OPEN, lane)} | ECHOING
 
     def promise(self, call: Any, ask: NoteHeader) -> Promise[Reply]:
         self.made.append(Promise())
@@ -76,7 +77,7 @@ async def test_one_that_is_kept_before_it_is_given_is_answered():
         promise.keep(Reply(header=ask))
         return promise
 
-    async with serving({PARK: Route(kept, NoteHeader)}) as served, pooling() as pool:
+    async with serving({PARK: Route(kept, NoteHeader, OPEN)}) as served, pooling() as pool:
         answer = await pool.invoke(served.address, PARK, NoteHeader(note="n"), timeout_ms=5000)
         assert answer.ext_fields["note"] == "n"
         assert served.lanes.in_flight("admin") == 0

@@ -9,6 +9,7 @@ import pytest
 from cometmq.errors import CannotListen
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import encode_frame
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Dispatcher, Reply, Route, vip_routes
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.limits import Limits
@@ -34,7 +35,7 @@ PING = encode_frame(Command(code=ECHO, opaque=1))
 
 @on_both
 async def test_each_port_has_its_own_table_and_they_share_the_lanes():
-    routes = ECHOING | {PARK: Route(echo, NoteHeader, vip_port=False)}
+    routes = ECHOING | {PARK: Route(echo, NoteHeader, OPEN, vip_port=False)}
     assert vip_routes(routes) == ECHOING
     async with serving(routes) as served, pooling() as pool:
         vip = served.server.listen("127.0.0.1", 0, Dispatcher(vip_routes(routes), served.lanes))
@@ -118,7 +119,7 @@ class Gate:
     def __init__(self) -> None:
         self.count = 0
         self.opened = asyncio.Event()
-        self.routes = ECHOING | {PARK: Route(self.park, NoteHeader, "pull")}
+        self.routes = ECHOING | {PARK: Route(self.park, NoteHeader, OPEN, "pull")}
 
     async def park(self, call: Any, ask: NoteHeader) -> Reply:
         self.count += 1
@@ -193,7 +194,7 @@ async def test_a_parked_handler_is_cancelled_when_its_connection_closes():
             raise
         return Reply()
 
-    async with serving({PARK: Route(park, NoteHeader, "pull")}) as served:
+    async with serving({PARK: Route(park, NoteHeader, OPEN, "pull")}) as served:
         async with raw_peer(served.port) as peer:
             await peer.send(encode_frame(Command(code=PARK)))
             await parked.wait()

@@ -11,6 +11,7 @@ import pytest
 from cometmq.errors import BadSetting, TimedOut, Unreachable
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import encode_frame
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Route
 from cometmq.remoting.limits import Limits
 from cometmq.remoting.tls import ServerTls, TlsMode, client_context, server_context
@@ -195,7 +196,7 @@ async def test_client_certificates_are_required_when_trust_is_set(certificates):
         asked.append(call.link.peer)
         return echo(call, ask)
 
-    async with serving({ECHO: Route(noting, NoteHeader)}, tls=tls) as served:
+    async with serving({ECHO: Route(noting, NoteHeader, OPEN)}, tls=tls) as served:
         for pair, accepted in (
             (None, False),
             (certificates.strange_client, False),

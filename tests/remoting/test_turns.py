@@ -6,6 +6,7 @@ from typing import Any
 
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import encode_frame
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Reply, Route
 from cometmq.remoting.limits import Limits
 from cometmq.testing.clock import ManualClock
@@ -30,9 +31,9 @@ class Costly:
         self.clock = clock
         self.asked: list[int] = []
         self.routes = {
-            NOTE: Route(self.take_time, NoteHeader),
-            ECHO: Route(self.mark, NoteHeader),
-            PARK: Route(self.park, NoteHeader),
+            NOTE: Route(self.take_time, NoteHeader, OPEN),
+            ECHO: Route(self.mark, NoteHeader, OPEN),
+            PARK: Route(self.park, NoteHeader, OPEN),
         }
 
     def take_time(self, call: Any, ask: NoteHeader) -> Reply:
@@ -155,7 +156,7 @@ async def test_a_stop_does_not_wait_for_what_was_asked():
         time.sleep(0.003)
         return Reply()
 
-    routes = {NOTE: Route(take_time, NoteHeader)}
+    routes = {NOTE: Route(take_time, NoteHeader, OPEN)}
     async with serving(routes) as served, raw_peer(served.port) as flood:
         await flood.send(frames(NOTE, 3000))
         assert await flood.command()
@@ -167,7 +168,7 @@ async def test_a_stop_does_not_wait_for_what_was_asked():
 async def test_a_peer_that_goes_in_the_middle_leaves_nothing():
     costly = Costly(ManualClock())
     limits = Limits(turn_ms=1)
-    routes = costly.routes | {PARK: Route(costly.park, NoteHeader, "pull")}
+    routes = costly.routes | {PARK: Route(costly.park, NoteHeader, OPEN, "pull")}
     async with (
         serving(routes, clock=costly.clock, limits=limits) as served,
         pooling(ECHOING) as pool,

@@ -17,6 +17,7 @@ from cometmq.protocol.headers import namesrv as headers
 from cometmq.protocol.headers.base import NoHeader, is_true
 from cometmq.protocol.java.fastjson import dumps, loads
 from cometmq.protocol.records.message import body_crc
+from cometmq.remoting.access import ADMIN, BROKER, OPEN
 from cometmq.remoting.dispatch import Call, Link, Reply, Route, Routes
 from cometmq.seams import Clock
 from cometmq.settings.live_settings import LiveSettings
@@ -225,24 +226,36 @@ def build_routes(
     configuration = Configuration(config)
     code = RequestCode
     return {
-        code.PUT_KV_CONFIG: Route(kv_config.put, headers.PutKvHeader),
-        code.GET_KV_CONFIG: Route(kv_config.get, headers.KvHeader),
-        code.DELETE_KV_CONFIG: Route(kv_config.delete, headers.KvHeader),
-        code.REGISTER_BROKER: Route(registration.register, headers.RegisterBrokerHeader),
-        code.UNREGISTER_BROKER: Route(registration.unregister, headers.BrokerHeader),
-        code.GET_ROUTEINFO_BY_TOPIC: Route(routing.route, headers.RouteHeader),
-        code.GET_BROKER_CLUSTER_INFO: Route(routing.cluster_info, NoHeader),
-        code.WIPE_WRITE_PERM_OF_BROKER: Route(topics.wipe_write_perm, headers.WritePermHeader),
-        code.ADD_WRITE_PERM_OF_BROKER: Route(topics.add_write_perm, headers.WritePermHeader),
-        code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: Route(topics.every, NoHeader),
-        code.DELETE_TOPIC_IN_NAMESRV: Route(topics.delete, headers.DeleteTopicHeader),
-        code.GET_KVLIST_BY_NAMESPACE: Route(kv_config.list, headers.KvListHeader),
-        code.GET_TOPICS_BY_CLUSTER: Route(topics.of_cluster, headers.ClusterHeader),
-        code.GET_SYSTEM_TOPIC_LIST_FROM_NS: Route(topics.system, NoHeader),
-        code.GET_UNIT_TOPIC_LIST: Route(topics.unit, NoHeader),
-        code.GET_HAS_UNIT_SUB_TOPIC_LIST: Route(topics.unit_sub, NoHeader),
-        code.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: Route(topics.unit_sub_only, NoHeader),
-        code.UPDATE_NAMESRV_CONFIG: Route(configuration.update, NoHeader),
-        code.GET_NAMESRV_CONFIG: Route(configuration.get, NoHeader),
-        code.QUERY_DATA_VERSION: Route(registration.query_version, headers.BrokerHeader),
+        code.PUT_KV_CONFIG: Route(kv_config.put, headers.PutKvHeader, ADMIN, writes=True),
+        code.GET_KV_CONFIG: Route(kv_config.get, headers.KvHeader, OPEN),
+        code.DELETE_KV_CONFIG: Route(kv_config.delete, headers.KvHeader, ADMIN, writes=True),
+        code.REGISTER_BROKER: Route(
+            registration.register, headers.RegisterBrokerHeader, BROKER, writes=True
+        ),
+        code.UNREGISTER_BROKER: Route(
+            registration.unregister, headers.BrokerHeader, BROKER, writes=True
+        ),
+        code.GET_ROUTEINFO_BY_TOPIC: Route(routing.route, headers.RouteHeader, OPEN),
+        code.GET_BROKER_CLUSTER_INFO: Route(routing.cluster_info, NoHeader, OPEN),
+        code.WIPE_WRITE_PERM_OF_BROKER: Route(
+            topics.wipe_write_perm, headers.WritePermHeader, ADMIN, writes=True
+        ),
+        code.ADD_WRITE_PERM_OF_BROKER: Route(
+            topics.add_write_perm, headers.WritePermHeader, ADMIN, writes=True
+        ),
+        code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: Route(topics.every, NoHeader, OPEN),
+        code.DELETE_TOPIC_IN_NAMESRV: Route(
+            topics.delete, headers.DeleteTopicHeader, ADMIN, writes=True
+        ),
+        code.GET_KVLIST_BY_NAMESPACE: Route(kv_config.list, headers.KvListHeader, OPEN),
+        code.GET_TOPICS_BY_CLUSTER: Route(topics.of_cluster, headers.ClusterHeader, OPEN),
+        code.GET_SYSTEM_TOPIC_LIST_FROM_NS: Route(topics.system, NoHeader, OPEN),
+        code.GET_UNIT_TOPIC_LIST: Route(topics.unit, NoHeader, OPEN),
+        code.GET_HAS_UNIT_SUB_TOPIC_LIST: Route(topics.unit_sub, NoHeader, OPEN),
+        code.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: Route(topics.unit_sub_only, NoHeader, OPEN),
+        code.UPDATE_NAMESRV_CONFIG: Route(configuration.update, NoHeader, ADMIN, writes=True),
+        code.GET_NAMESRV_CONFIG: Route(configuration.get, NoHeader, ADMIN),
+        code.QUERY_DATA_VERSION: Route(
+            registration.query_version, headers.BrokerHeader, BROKER, writes=True
+        ),
     }

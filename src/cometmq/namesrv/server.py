@@ -9,7 +9,6 @@ from cometmq.namesrv.config import UPDATE_RULES, NamesrvConfig
 from cometmq.namesrv.handlers import build_routes
 from cometmq.namesrv.kv_table import KvTable
 from cometmq.namesrv.route_table import RouteTable
-from cometmq.remoting.channel import Channel
 from cometmq.remoting.dispatch import Dispatcher, Link
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.server import Server
@@ -64,8 +63,8 @@ class NameServer:
             await asyncio.gather(self._expiry, return_exceptions=True)
         await self._server.close()
 
-    def _link_closed(self, channel: Channel) -> None:
-        for address in self._table.drop(channel):
+    def _link_closed(self, link: Link) -> None:
+        for address in self._table.drop(link):
             log.info("broker at %s is gone: its connection closed", address)
 
     async def _expire(self) -> None:

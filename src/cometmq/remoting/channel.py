@@ -47,7 +47,7 @@ class Channel(Caller, asyncio.Protocol):
         self._decoder = FrameDecoder(endpoint.memory)
         self._unserved: Iterator[list[Command]] = iter(())  # of what was read, after
         self._decoded: list[Command] = []  # which come first
-        self._alone = 0  # of the next commands, so many are served one by one
+        self._alone: list[Call] = []  # the next commands, last first, if not answered jointly
         self._unserved_size = 0  # bytes that are kept for them
         self._begun_size = 0  # of ours, in the endpoint's
         self._tasks: set[asyncio.Task[None]] = set()
@@ -68,7 +68,6 @@ class Channel(Caller, asyncio.Protocol):
     # What the loop tells us
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The peer is there."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=self._endpoint.limits.write_high_water)
         self.peer = Host(*(transport.get_extra_info("peername") or NOWHERE)[:2])
@@ -77,7 +76,6 @@ class Channel(Caller, asyncio.Protocol):
         self._endpoint.opened(self)
 
     def data_received(self, data: bytes) -> None:
-        """Commands, or parts of them."""
         self._received_ms = self._endpoint.clock.wall_ms()
         read_size = self._decoder.pending_size + len(data)
         commands = self._decoder.feed_many(data)
@@ -94,17 +92,16 @@ class Channel(Caller, asyncio.Protocol):
         self._pause_reading()
 
     def resume_writing(self) -> None:
-        """The peer reads again."""
         self._writable.set()
         self._takes_requests = self.is_open
         self._take_a_turn_soon()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Gone, by whomever."""
         self._transport = None
         self._takes_requests = False
         self._decoder = FrameDecoder()
         self._unserved, self._decoded, self._unserved_size = iter(()), [], 0
+        self._alone = []
         self._count_begun()
         self._endpoint.backlog.forget(self)
         for task in self._tasks:
@@ -118,7 +115,6 @@ class Channel(Caller, asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Requests may be sent."""
         transport = self._transport
         return transport is not None and not self.is_closing and not transport.is_closing()
 
@@ -136,7 +132,6 @@ class Channel(Caller, asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
         self.is_closing = True
         self._takes_requests = False
         if self._transport is not None:
@@ -211,29 +206,32 @@ class Channel(Caller, asyncio.Protocol):
             self._calls.settle(commands[at:after])
             return after
         if self._alone:
-            self._alone -= 1
-        elif command.code in self._joint_codes:
+            self._serve(self._alone.pop())
+            return at + 1
+        if command.code in self._joint_codes:
             after = requests_end(commands, at)
-            if after > at + 1 and self._serve_jointly(commands[at:after]):
-                return after
-            self._alone = after - at - 1
-        self._serve(command)
+            if after > at + 1:
+                return at + self._serve_jointly(commands[at:after])
+        self._serve(Call(command, self, self._received_ms))
         return at + 1
 
-    def _serve_jointly(self, commands: list[Command]) -> bool:
-        received_ms = self._received_ms
-        calls = [Call(command, self, received_ms) for command in commands]
+    def _serve_jointly(self, commands: list[Command]) -> int:
+        """Answer all of them, or only the first; the number of those that are answered."""
+        calls = [Call(command, self, self._received_ms) for command in commands]
         outcome = self._dispatcher.answer_jointly(calls)
         if outcome is None:
-            return False
+            self._alone = calls[:0:-1]
+            self._serve(calls[0])
+            return 1
         if type(outcome) is Promise:
             outcome.then(partial(self._soon, self._reply_all, commands))
         else:
             self._reply_all(commands, cast(Jointly, outcome))
-        return True
+        return len(commands)
 
-    def _serve(self, command: Command) -> None:
-        outcome = self._dispatcher.answer(Call(command, self, self._received_ms))
+    def _serve(self, call: Call) -> None:
+        command = call.command
+        outcome = self._dispatcher.answer(call)
         if type(outcome) is Reply:
             self._reply(command, outcome)
         elif type(outcome) is Promise:
@@ -296,13 +294,14 @@ class Channel(Caller, asyncio.Protocol):
             self._flush_soon()
 
     def _reply_all(self, commands: list[Command], replies: Jointly) -> None:
-        if type(replies) is Replies:
+        if type(replies) is Replies and not self._hooks:
             self._encode_replies()  # which come before
             heads = reply_heads(commands, replies.code, replies.fields)
             self._unsent += heads
             self._unsent_size += sum(map(len, heads))
             return
-        for command, reply in zip(commands, cast(list[Reply], replies), strict=True):
+        each = replies.each() if type(replies) is Replies else cast(list[Reply], replies)
+        for command, reply in zip(commands, each, strict=True):
             self._reply(command, reply)
 
     def _reply(self, request: Command, reply: Reply) -> None:

@@ -1,7 +1,13 @@
-"""From a request to its reply: one table of codes, one place where an exception becomes a code."""
+"""From a request to its reply: one table of codes, one place where an exception becomes a code.
+
+A row of the table has the handler of a code and its policy: who may ask, whether a slave answers,
+on which ports, in which lane. `Dispatcher` enforces the policy, so a handler has none. In this
+order: hooks, authentication, is the code known, role, permission, lane, handler. A request that
+is answered together with others passes the same checks.
+"""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Protocol, cast
@@ -11,8 +17,15 @@ import msgspec
 from cometmq.errors import BadHeader, PeerError, Refused, WorldError
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command, response_to
-from cometmq.protocol.headers.base import Header, read_header, read_headers, write_header
+from cometmq.protocol.headers.base import (
+    Header,
+    WrittenHeader,
+    read_header,
+    read_headers,
+    write_header,
+)
 from cometmq.protocol.records.hosts import Host
+from cometmq.remoting.access import UNRESTRICTED, AccessRule, Need, Principal
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.promise import Promise
 
@@ -38,14 +51,6 @@ class Link(Protocol):
         """Send what is written, then close."""
 
 
-class Call(msgspec.Struct, frozen=True):
-    """One request as its handler sees it."""
-
-    command: Command
-    link: Link
-    received_ms: int  # wall time; one reading for all requests of one read
-
-
 class Reply(msgspec.Struct, frozen=True):
     """What a handler answers."""
 
@@ -53,6 +58,29 @@ class Reply(msgspec.Struct, frozen=True):
     header: Header | None = None
     body: bytes = b""
     remark: str | None = None
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """A request that may be answered: whose it is, and its header, which is read once."""
+
+    principal: Principal
+    ask: Header
+
+
+class Call(msgspec.Struct):
+    """One request as its handler sees it."""
+
+    command: Command
+    link: Link
+    received_ms: int  # wall time; one reading for all requests of one read
+    # The result of the checks of a dispatcher with a guard or hooks. A request is checked once,
+    # also if it is answered alone after its joint run was given up.
+    admission: Admitted | Reply | None = None
+
+    @property
+    def principal(self) -> Principal:
+        """The account that a handler asks for permissions which only the store can tell."""
+        return self.admission.principal if type(self.admission) is Admitted else UNRESTRICTED
 
 
 FAILED = Reply(ResponseCode.SYSTEM_ERROR.value, remark="the server failed; see its log")
@@ -66,6 +94,10 @@ class Replies(msgspec.Struct, frozen=True):
 
     code: int
     fields: Sequence[bytes]  # of each, written
+
+    def each(self) -> list[Reply]:
+        """The same replies, one by one."""
+        return [Reply(self.code, WrittenHeader(fields=fields)) for fields in self.fields]
 
 
 # All replies, or one promise of them; None if they are to be answered one by one after all, and
@@ -85,8 +117,11 @@ class Route:
 
     handler: Handler
     header: type[Header]
+    access: AccessRule
     lane: str = "admin"  # whose limit of requests in flight it counts against
     _: KW_ONLY
+    writes: bool = False  # changes the log, a table or the settings, and not only what is counted
+    on_slave: Reply | None = None  # what a slave answers; None: as a master does
     vip_port: bool = True  # also answered on the second port
     # Answers several requests of one read as `handler` would, sooner; or leaves them to it.
     jointly: JointHandler | None = None
@@ -98,6 +133,15 @@ Routes = Mapping[int, Route]
 def vip_routes(routes: Routes) -> Routes:
     """The rows that are also answered on the second port."""
     return {code: route for code, route in routes.items() if route.vip_port}
+
+
+class Role:
+    """Whether a server is a slave. The ports of a server share one, as it may change."""
+
+    __slots__ = ("is_slave",)
+
+    def __init__(self, *, is_slave: bool = False) -> None:
+        self.is_slave = is_slave
 
 
 class Hook(Protocol):
@@ -114,6 +158,16 @@ class Hook(Protocol):
         """Its response has come, or is about to be sent."""
 
 
+class Guard(Protocol):
+    """Decides which requests are admitted. Each request is shown to it once."""
+
+    def identify(self, call: Call) -> Principal:
+        """Authenticate the peer, before its header or body is read. Raises Refused."""
+
+    def check(self, principal: Principal, code: int, needs: Iterable[Need]) -> None:
+        """Raise Refused unless the principal has every permission."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dispatcher:
     """Answers requests by a table."""
@@ -121,27 +175,35 @@ class Dispatcher:
     routes: Routes
     lanes: Lanes
     hooks: tuple[Hook, ...] = ()
+    guard: Guard | None = None
+    role: Role = field(default_factory=Role)
     joint_codes: frozenset[int] = field(init=False)  # whose requests `answer_jointly` takes
+    _checks_each: bool = field(init=False)
 
     def __post_init__(self) -> None:
         codes = [code for code, route in self.routes.items() if route.jointly is not None]
-        object.__setattr__(self, "joint_codes", frozenset(() if self.hooks else codes))
+        object.__setattr__(self, "joint_codes", frozenset(codes))
+        object.__setattr__(self, "_checks_each", bool(self.hooks or self.guard))
 
     def answer(self, call: Call) -> Outcome:
         """The reply, a promise or an awaitable of it; neither raises."""
         command = call.command
         route = self.routes.get(command.code)
-        if route is None:
-            return Reply(
-                ResponseCode.REQUEST_CODE_NOT_SUPPORTED.value,
-                remark=f"request type {command.code} not supported",
-            )
+        ask: Header | None = None
+        if self._checks_each:
+            admission = self._admit(call, route)
+            if type(admission) is Reply:
+                return admission
+            ask = cast(Admitted, admission).ask
+        elif route is None or self.role.is_slave:
+            refusal = self._refusal(command.code, route)
+            if refusal is not None:
+                return refusal
+        assert route is not None
         try:
-            if self.hooks:
-                self._before(call)
             if route.lane in self.lanes.full:
                 raise self.lanes.refusal(route.lane)
-            outcome = route.handler(call, read_header(command, route.header))
+            outcome = route.handler(call, ask or read_header(command, route.header))
             if type(outcome) is Reply:
                 return outcome
             self.lanes.enter(route.lane)
@@ -153,16 +215,28 @@ class Dispatcher:
         return self._awaited(cast(Awaitable[Reply], outcome), call, route.lane)
 
     def answer_jointly(self, calls: Sequence[Call]) -> JointOutcome:
-        """As `answer` of each of several calls of one code, if that can be done in one."""
-        route = self.routes[calls[0].command.code]
+        """As `answer` of each of several calls of one code, if that can be done in one.
+
+        None if it cannot, because one of them is refused perhaps: then `answer` takes each call.
+        """
+        code = calls[0].command.code
+        route = self.routes[code]
         assert route.jointly is not None, "of one of the joint codes"
         lane, count = route.lane, len(calls)
         if not self.lanes.has_room(lane, count):
             return None  # some of them may have to be refused
-        try:
-            asks = read_headers([call.command for call in calls], route.header)
-        except BadHeader:
-            return None
+        asks: Sequence[Header] | None
+        if self._checks_each:
+            asks = self._admit_all(calls, route)
+            if asks is None:
+                return None
+        else:
+            if self.role.is_slave and route.on_slave is not None:
+                return None
+            try:
+                asks = read_headers([call.command for call in calls], route.header)
+            except BadHeader:
+                return None
         try:
             outcome = route.jointly(calls, asks)
         except Exception as error:  # noqa: BLE001 - translated, and logged where it is ours
@@ -171,6 +245,46 @@ class Dispatcher:
             self.lanes.enter(lane, count)
             outcome.then(lambda _: self.lanes.leave(lane, count))
         return outcome
+
+    def _admit_all(self, calls: Sequence[Call], route: Route) -> list[Header] | None:
+        """The headers of all calls; None if one of them is refused."""
+        admissions = [self._admit(call, route) for call in calls]
+        asks = [each.ask for each in admissions if type(each) is Admitted]
+        return asks if len(asks) == len(calls) else None
+
+    def _admit(self, call: Call, route: Route | None) -> Admitted | Reply:
+        """Check everything but the lane, once; the reply if the request is refused."""
+        if call.admission is None:
+            call.admission = self._check(call, route)
+        return call.admission
+
+    def _check(self, call: Call, route: Route | None) -> Admitted | Reply:
+        command, guard = call.command, self.guard
+        try:
+            if route is not None:
+                self._before(call)
+            principal: Principal = UNRESTRICTED
+            if guard is not None and not (route is not None and route.access.is_open):
+                principal = guard.identify(call)
+            refusal = self._refusal(command.code, route)
+            if refusal is not None:
+                return refusal
+            assert route is not None
+            ask = read_header(command, route.header)
+            if guard is not None and not route.access.is_open:
+                guard.check(principal, command.code, route.access.needs(ask, command.body))
+        except Exception as error:  # noqa: BLE001 - translated, and logged where it is ours
+            return _failure(error, call)
+        return Admitted(principal, ask)
+
+    def _refusal(self, code: int, route: Route | None) -> Reply | None:
+        """What the table refuses, whoever asks."""
+        if route is None:
+            return Reply(
+                ResponseCode.REQUEST_CODE_NOT_SUPPORTED.value,
+                remark=f"request type {code} not supported",
+            )
+        return route.on_slave if self.role.is_slave else None
 
     def _before(self, call: Call) -> None:
         """Show the request to all hooks, then raise what the first one raised."""

@@ -6,6 +6,7 @@ from cometmq.broker.config import BrokerConfig
 from cometmq.broker.delivery.offset_moved import OffsetMovedEvents
 from cometmq.broker.durable_replies import SafeAnswers
 from cometmq.broker.filtering.filtered_reads import FilteredReads
+from cometmq.broker.handlers import policy
 from cometmq.broker.handlers.admin_routes import (
     consumer_routes,
     declined_routes,
@@ -32,6 +33,7 @@ from cometmq.protocol.headers.send import SendBackHeader, SendHeader, SendHeader
 from cometmq.protocol.headers.transaction import EndTransactionHeader, ResumeCheckHeader
 from cometmq.protocol.records.message_id import offset_id_format
 from cometmq.refusal_log import RefusalLog
+from cometmq.remoting.access import ADMIN, CONSUME, OF_GROUP, OF_TOPIC, PUBLISH, AccessRule, Action
 from cometmq.remoting.dispatch import Route, Routes
 from cometmq.remoting.lanes import LaneLimit
 from cometmq.settings.settings import as_texts
@@ -83,14 +85,44 @@ def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
     ends = TransactionRoom(p.transactions, answers)
     code = RequestCode
     return {
-        code.CONSUMER_SEND_MSG_BACK: Route(back.send_back, SendBackHeader, "send"),
-        code.END_TRANSACTION: Route(ends.end, EndTransactionHeader, "transaction"),
-        code.RESUME_CHECK_HALF_MESSAGE: Route(ends.resume, ResumeCheckHeader),
-        code.SEND_MESSAGE: Route(sending.send, SendHeader, "send", jointly=sending.send_jointly),
-        code.SEND_MESSAGE_V2: Route(
-            sending.send, SendHeaderV2, "send", jointly=sending.send_jointly
+        code.CONSUMER_SEND_MSG_BACK: Route(
+            back.send_back,
+            SendBackHeader,
+            AccessRule(group=Action.SUB, late=Action.SUB),
+            "send",
+            writes=True,
+            on_slave=policy.SLAVE_NO_SEND_BACK,
         ),
-        code.SEND_BATCH_MESSAGE: Route(sending.send, SendHeaderV2, "send"),
+        code.END_TRANSACTION: Route(
+            ends.end,
+            EndTransactionHeader,
+            AccessRule(late=Action.PUB),
+            "transaction",
+            writes=True,
+            on_slave=policy.SLAVE_NO_TRANSACTION,
+        ),
+        code.RESUME_CHECK_HALF_MESSAGE: Route(ends.resume, ResumeCheckHeader, ADMIN, writes=True),
+        code.SEND_MESSAGE: Route(
+            sending.send,
+            SendHeader,
+            PUBLISH,
+            "send",
+            writes=True,
+            on_slave=policy.SLAVE_NO_SEND,
+            jointly=sending.send_jointly,
+        ),
+        code.SEND_MESSAGE_V2: Route(
+            sending.send,
+            SendHeaderV2,
+            PUBLISH,
+            "send",
+            writes=True,
+            on_slave=policy.SLAVE_NO_SEND,
+            jointly=sending.send_jointly,
+        ),
+        code.SEND_BATCH_MESSAGE: Route(
+            sending.send, SendHeaderV2, PUBLISH, "send", writes=True, on_slave=policy.SLAVE_NO_SEND
+        ),
     }
 
 
@@ -99,7 +131,8 @@ def _pulls(p: Parts, checks: Checks) -> dict[int, Route]:
         checks, FilteredReads(p.store), p.filters, p.offsets, p.arrivals,
         OffsetMovedEvents(p.intake, p.identity), p.stats, p.settings,
     )  # fmt: skip
-    return {RequestCode.PULL_MESSAGE: Route(pulling.pull, PullHeader, "pull", vip_port=False)}
+    pull = Route(pulling.pull, PullHeader, CONSUME, "pull", writes=True, vip_port=False)
+    return {RequestCode.PULL_MESSAGE: pull}
 
 
 def _clients(p: Parts) -> dict[int, Route]:
@@ -107,12 +140,20 @@ def _clients(p: Parts) -> dict[int, Route]:
     locks = LockRoom(p.topics, p.locks, p.clock)
     code = RequestCode
     return {
-        code.HEART_BEAT: Route(clients.heartbeat, NoHeader, "heartbeat"),
-        code.UNREGISTER_CLIENT: Route(clients.unregister, UnregisterClientHeader, "client"),
-        code.CHECK_CLIENT_CONFIG: Route(clients.check_config, NoHeader, "client"),
-        code.GET_CONSUMER_LIST_BY_GROUP: Route(clients.members, ConsumerGroupHeader, "consumer"),
-        code.LOCK_BATCH_MQ: Route(locks.lock, NoHeader),
-        code.UNLOCK_BATCH_MQ: Route(locks.unlock, NoHeader),
+        code.HEART_BEAT: Route(
+            clients.heartbeat, NoHeader, policy.HEARTBEAT, "heartbeat", writes=True
+        ),
+        code.UNREGISTER_CLIENT: Route(
+            clients.unregister, UnregisterClientHeader, OF_GROUP, "client", writes=True
+        ),
+        code.CHECK_CLIENT_CONFIG: Route(
+            clients.check_config, NoHeader, policy.SUBSCRIPTION, "client"
+        ),
+        code.GET_CONSUMER_LIST_BY_GROUP: Route(
+            clients.members, ConsumerGroupHeader, OF_GROUP, "consumer"
+        ),
+        code.LOCK_BATCH_MQ: Route(locks.lock, NoHeader, policy.QUEUES, writes=True),
+        code.UNLOCK_BATCH_MQ: Route(locks.unlock, NoHeader, policy.QUEUES, writes=True),
     }
 
 
@@ -120,10 +161,16 @@ def _offsets(p: Parts, checks: Checks) -> dict[int, Route]:
     offsets = OffsetRoom(checks, p.offsets, p.store)
     headers, code = offset_headers, RequestCode
     return {
-        code.QUERY_CONSUMER_OFFSET: Route(offsets.query, headers.QueryOffsetHeader, "consumer"),
-        code.UPDATE_CONSUMER_OFFSET: Route(offsets.update, headers.UpdateOffsetHeader, "consumer"),
-        code.SEARCH_OFFSET_BY_TIMESTAMP: Route(offsets.by_time, headers.SearchOffsetHeader),
-        code.GET_MAX_OFFSET: Route(offsets.end, headers.QueueHeader),
-        code.GET_MIN_OFFSET: Route(offsets.first, headers.QueueHeader),
-        code.GET_EARLIEST_MSG_STORETIME: Route(offsets.earliest, headers.QueueHeader),
+        code.QUERY_CONSUMER_OFFSET: Route(
+            offsets.query, headers.QueryOffsetHeader, CONSUME, "consumer"
+        ),
+        code.UPDATE_CONSUMER_OFFSET: Route(
+            offsets.update, headers.UpdateOffsetHeader, CONSUME, "consumer", writes=True
+        ),
+        code.SEARCH_OFFSET_BY_TIMESTAMP: Route(
+            offsets.by_time, headers.SearchOffsetHeader, OF_TOPIC
+        ),
+        code.GET_MAX_OFFSET: Route(offsets.end, headers.QueueHeader, OF_TOPIC),
+        code.GET_MIN_OFFSET: Route(offsets.first, headers.QueueHeader, OF_TOPIC),
+        code.GET_EARLIEST_MSG_STORETIME: Route(offsets.earliest, headers.QueueHeader, OF_TOPIC),
     }

@@ -18,6 +18,7 @@ from cometmq.protocol.headers.transaction import CheckTransactionHeader
 from cometmq.protocol.java.fastjson import dumps, loads
 from cometmq.protocol.records.message import unpack_record
 from cometmq.protocol.records.properties import PRODUCER_GROUP
+from cometmq.remoting.access import OPEN
 from cometmq.remoting.dispatch import Call, Reply, Route, Routes
 
 _LANE = "client"
@@ -88,7 +89,7 @@ def client_routes(members: Members) -> Routes:
     """Every request that a client answers."""
     here = Requests(members)
     return {
-        code: Route(handler, header, _LANE)
+        code: Route(handler, header, OPEN, _LANE)
         for code, handler, header in (
             (RequestCode.CHECK_TRANSACTION_STATE, here.check_transaction, CheckTransactionHeader),
             (RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, here.members_changed, ConsumerGroupHeader),
