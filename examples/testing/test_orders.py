@@ -50,6 +50,6 @@ def test_an_order_of_nothing_ends_as_a_dead_letter(
         order(producer, rocketmq_topic, "18", 0)
         with LitePullConsumer("undertakers", rocketmq.name_server) as consumer:
             consumer.subscribe("%DLQ%order-service")
-            while not (dead := consumer.poll(timedelta(milliseconds=100))):
+            while not (dead := consumer.poll(0.1)):
                 rocketmq.advance(timedelta(hours=2))
         assert dead[0].json()["id"] == "18"

@@ -14,11 +14,10 @@ from cometmq.client.config import (
     ProducerConfig,
     PullConsumerConfig,
     PushConsumerConfig,
-    parse_timestamp,
 )
 from cometmq.client.consumer.shared.allocate import AveragelyByCircle
 from cometmq.client.consumer.shared.flow_limits import FlowLimits
-from cometmq.client.durations import duration_ms
+from cometmq.client.durations import duration_ms, parse_timestamp
 from cometmq.client.fields import parse_addresses
 from cometmq.errors import BadSetting
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom
@@ -159,20 +158,21 @@ def test_settings_can_be_copied_and_pickled():
 @pytest.mark.parametrize(
     ("kind", "fields", "hint"),
     [
-        (ProducerConfig, {"send_timeout": 0}, "send_timeout is 0: it must be .* from 0.001 s to"),
+        (ProducerConfig, {"send_timeout": 0}, "send_timeout is 0: it must be .*, at least 0.001 s"),
         (ProducerConfig, {"send_timeout": timedelta(seconds=-1)}, "send_timeout is .*seconds or"),
         (ProducerConfig, {"send_timeout": "3"}, "send_timeout is '3': it must be .*seconds or"),
         (ProducerConfig, {"send_timeout": True}, "send_timeout is True: it must be"),
-        (ProducerConfig, {"send_timeout": 1e9}, "from 0.001 s to 2147483.647 s"),
+        (ProducerConfig, {"send_timeout": 1e9}, "at least 0.001 s"),
         (ProducerConfig, {"retries": True}, "whole number"),
         (ProducerConfig, {"retries": "2"}, "whole number"),
         (ProducerConfig, {"group": ""}, "the group name is empty"),
         (ProducerConfig, {"group": "a b"}, "may hold only letters"),
-        (ProducerConfig, {"group": "DEFAULT_PRODUCER"}, "choose a name of your own"),
-        (PushConsumerConfig, {"group": "DEFAULT_CONSUMER"}, "choose a name of your own"),
+        (ProducerConfig, {"group": "DEFAULT_PRODUCER"}, "is reserved"),
+        (PushConsumerConfig, {"group": "DEFAULT_CONSUMER"}, "is reserved"),
         (PushConsumerConfig, {"consume_message_batch_max_size": 1025}, "from 1 to 1024"),
         (PushConsumerConfig, {"pull_threshold_for_topic": -2}, "from -1"),
-        (LitePullConsumerConfig, {"auto_commit_interval": 0.999}, "from 1 s"),
+        (PushConsumerConfig, {"suspend_current_queue_time": 31}, ", 0.01 to 30 s"),
+        (LitePullConsumerConfig, {"auto_commit_interval": 0.999}, "at least 1 s"),
         (LitePullConsumerConfig, {"broker_suspend_max_time": 30.001}, "at least broker_suspend"),
     ],
 )
@@ -250,5 +250,5 @@ def test_where_a_group_begins():
     assert moment == datetime(2026, 1, 31, 23, 59, 59).astimezone()
     begun = PushConsumerConfig(group="g", consume_timestamp=moment)
     assert begun.start_ms(0) == int(moment.timestamp()) * 1000
-    with pytest.raises(BadSetting, match="no time"):
+    with pytest.raises(BadSetting, match="not a time"):
         parse_timestamp("yesterday")

@@ -14,6 +14,7 @@ from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.headers.namesrv import RouteHeader
 from cometmq.protocol.headers.send import SendHeaderV2
 from cometmq.protocol.java.fastjson import loads
+from cometmq.testing import blocking
 from cometmq.testing.embedded import EmbeddedCluster
 from cometmq.testing.hurried_clock import HurriedClock
 from remoting.rig import pooling
@@ -145,3 +146,21 @@ def test_settings_may_be_numbers_and_bools():
             pass
 
     asyncio.run(story())
+
+
+def test_the_representation_shows_the_address():
+    async def story():
+        cluster = EmbeddedCluster()
+        assert repr(cluster) == "<EmbeddedCluster not started>"
+        async with cluster:
+            assert repr(cluster) == f"<EmbeddedCluster at {cluster.name_server}>"
+
+    asyncio.run(story())
+    with blocking.EmbeddedCluster() as cluster:
+        assert cluster.name_server in repr(cluster)
+
+
+@pytest.mark.parametrize("time", ["2h", -1, True, float("nan"), None])
+def test_a_bad_time_is_rejected_by_name(time):
+    with pytest.raises(BadSetting, match=r"^time is .*: it must be a number of seconds or a time"):
+        EmbeddedCluster().advance(time)

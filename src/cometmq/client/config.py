@@ -4,7 +4,7 @@ A duration is given in seconds or as a `timedelta`, and read in seconds. Names a
 Python's spelling.
 """
 
-# A field that checks itself is a descriptor, and stands where a default would.
+# A field is a descriptor that checks the value, in the place of a default.
 # ruff: noqa: RUF009
 
 from dataclasses import dataclass, field, replace
@@ -38,7 +38,6 @@ from cometmq.protocol.names import DEFAULT_TOPIC, check_group
 
 DEFAULT_INSTANCE = "DEFAULT"
 _GROUP = Text()
-_TIMESTAMP = "%Y%m%d%H%M%S"  # local time, as Java's consumeTimestamp
 _COMPRESSIONS = (MessageFlag.LZ4, MessageFlag.ZSTD, MessageFlag.ZLIB)
 _RESERVED_GROUPS = frozenset({"DEFAULT_PRODUCER", "DEFAULT_CONSUMER"})
 
@@ -47,12 +46,11 @@ C = TypeVar("C", bound="ProducerConfig | ConsumerConfig")
 
 
 class Strategy(Setting[Allocation, Allocation]):
-    """How a group shares its queues."""
+    """A strategy by which a group divides its queues."""
 
     allowed = "a strategy such as Averagely(), with a name and a method allocate"
 
     def check(self, name: str, value: object) -> Allocation:
-        """As it is."""
         is_one = isinstance(getattr(value, "name", None), str) and callable(
             getattr(value, "allocate", None)
         )
@@ -63,9 +61,38 @@ class Strategy(Setting[Allocation, Allocation]):
 
 @dataclass(frozen=True, kw_only=True)
 class ClientConfig(CheckedConfig):
-    """What producers and consumers share."""
+    """Settings that producers and consumers share: addresses, identity, security, intervals.
 
-    name_servers: Addresses = Addresses()  # `host:port`s; of the environment, if none are given
+    Attributes:
+        name_servers: Addresses of the name servers, `host:port`, as a list or as text with
+            semicolons. The default is the environment variable NAMESRV_ADDR.
+        client_ip: The address by which brokers know this client. The default is the address of
+            this machine.
+        instance_name: Distinguishes clients of one machine. With the default, each client that
+            has its own session gets a unique name; broadcasting consumers keep the default,
+            because their offset files are named after it.
+        namespace: Prefix of all topics and groups. Programs see names without it.
+        unit_name: Suffix of the client id, for deployments in several units.
+        unit_mode: Marks topics and groups that this client creates as those of a unit.
+        vip_channel_enabled: Sends to the second port of a broker (its port minus 2), which serves
+            no pulls.
+        use_tls: Encrypts all connections.
+        tls_context: The TLS context. The default trusts the certificate authorities of the system.
+        access_key: Account name. With `secret_key`, every request is signed.
+        secret_key: Secret of the account; never shown.
+        security_token: Temporary token that is sent with each signature.
+        enable_stream_request_type: Marks the client id as that of a stream client.
+        poll_name_server_interval: Interval at which routes are refreshed.
+        heartbeat_broker_interval: Interval of heartbeats to the brokers.
+        persist_consumer_offset_interval: Interval at which a push consumer sends its offsets to
+            the brokers, or writes them to its file.
+        pull_delay_when_exception: Pause of a queue after a failed pull.
+        api_timeout: Timeout of requests other than sends and pulls.
+        address_map: Maps addresses that the name servers report to addresses to connect to, for
+            brokers behind NAT or in containers.
+    """
+
+    name_servers: Addresses = Addresses()
     client_ip: Text = Text(blank=False, otherwise=local_ip)
     instance_name: Text = Text(DEFAULT_INSTANCE, blank=False)
     namespace: Text = Text()
@@ -73,9 +100,8 @@ class ClientConfig(CheckedConfig):
     unit_mode: Flag = Flag(False)
     vip_channel_enabled: Flag = Flag(False)
     use_tls: Flag = Flag(False)
-    # Your own; otherwise the system's certificate authorities are trusted.
     tls_context: Optional[SSLContext] = Optional(SSLContext)
-    access_key: Text = Text()  # with both, every request is signed
+    access_key: Text = Text()
     secret_key: Text = field(default=Text(secret=True), repr=False)
     security_token: Text = field(default=Text(secret=True), repr=False)
     enable_stream_request_type: Flag = Flag(False)
@@ -84,16 +110,15 @@ class ClientConfig(CheckedConfig):
     persist_consumer_offset_interval: Seconds = Seconds(5, 0.01)
     pull_delay_when_exception: Seconds = Seconds(1)
     api_timeout: Seconds = Seconds(3, 0.001)
-    # Where a broker really is, by the address that it tells: for brokers behind NAT or Docker.
     address_map: AddressMap = AddressMap()
 
     def __post_init__(self) -> None:
         if bool(self.access_key) != bool(self.secret_key):
-            raise BadSetting("access_key and secret_key belong together: give both, or none")
+            raise BadSetting("access_key and secret_key belong together: give both or neither")
 
     @property
     def client_id(self) -> str:
-        """Who a client is to its brokers: `ip@instance`, and what Java adds to it."""
+        """The id by which brokers know a client: `ip@instance`, with Java's suffixes."""
         parts = [self.client_ip, self.instance_name]
         if self.unit_name.strip():
             parts.append(self.unit_name)
@@ -102,10 +127,9 @@ class ClientConfig(CheckedConfig):
         return "@".join(parts)
 
     def with_own_instance(self, pid: int, nanoseconds: int) -> Self:
-        """An instance name of this process and moment, if none was chosen.
+        """Replace the default instance name by a unique one.
 
-        Two clients of one id would be one to a broker, and share queues that each should have.
-        Broadcasting consumers keep the name they have: their offsets are filed under it.
+        Two clients with the same id are one client to a broker, and would share their queues.
         """
         if self.instance_name != DEFAULT_INSTANCE:
             return self
@@ -114,18 +138,36 @@ class ClientConfig(CheckedConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ProducerConfig(CheckedConfig):
-    """How a producer sends."""
+    """Settings of a producer.
+
+    Attributes:
+        group: Name of the producer group.
+        create_topic_key: The topic whose settings an automatically created topic gets.
+        default_topic_queue_nums: Queues of an automatically created topic, per broker.
+        send_timeout: Time for a send, all attempts included.
+        compress_over: Bodies of more bytes than this are compressed.
+        compression: Compression algorithm.
+        compress_level: Compression level, 0 to 9.
+        retries: Further attempts of an awaited send, each on another broker if there is one.
+        async_retries: Further attempts of a callback send.
+        retry_another_broker_when_not_stored: Retries a message whose broker reports that it is
+            stored but not yet safe (flush or replication timeout). The message may be stored twice.
+        retry_response_codes: Response codes of a broker after which a send is retried.
+        message_size_max: Largest body in bytes.
+        send_latency_fault_enable: Avoids brokers for a while that were slow or failed.
+        check_request_hold_max: Transaction checks that may wait for the producer's answer. Further
+            checks are dropped; the broker repeats them.
+    """
 
     group: str
-    # The topic whose settings a missing topic gets.
     create_topic_key: Text = Text(DEFAULT_TOPIC, blank=False)
     default_topic_queue_nums: Whole = Whole(4, 1, 65_535)
     send_timeout: Seconds = Seconds(3, 0.001)
-    compress_over: Whole = Whole(4096)  # bytes of body
+    compress_over: Whole = Whole(4096)
     compression: Choice[MessageFlag] = Choice(MessageFlag.ZLIB, *_COMPRESSIONS)
     compress_level: Whole = Whole(5, 0, 9)
-    retries: Whole = Whole(2, 0, 100)  # of a send that is waited for, at another broker
-    async_retries: Whole = Whole(2, 0, 100)  # of one that is not
+    retries: Whole = Whole(2, 0, 100)
+    async_retries: Whole = Whole(2, 0, 100)
     retry_another_broker_when_not_stored: Flag = Flag(False)
     retry_response_codes: Codes = Codes(
         {
@@ -138,8 +180,8 @@ class ProducerConfig(CheckedConfig):
         }
     )
     message_size_max: Whole = Whole(MESSAGE_SIZE_MAX, 1, FRAME_SIZE_MAX)
-    send_latency_fault_enable: Flag = Flag(False)  # leave slow brokers out for a while
-    check_request_hold_max: Whole = Whole(2000, 1)  # transaction checks that wait for an answer
+    send_latency_fault_enable: Flag = Flag(False)
+    check_request_hold_max: Whole = Whole(2000, 1)
 
     def __post_init__(self) -> None:
         _check_group(self.group)
@@ -147,24 +189,40 @@ class ProducerConfig(CheckedConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumerConfig(CheckedConfig):
-    """What push and pull consumers share."""
+    """Settings that all kinds of consumers share.
+
+    Attributes:
+        group: Name of the consumer group.
+        message_model: CLUSTERING: the members of a group share the messages. BROADCASTING: each
+            member receives all of them.
+        consume_from: Where a new group starts. A group with offsets continues at its offsets.
+        consume_timestamp: The start time for `ConsumeFrom.TIMESTAMP`. The default is 30 minutes
+            before the consumer starts.
+        allocation: Strategy by which the members of a group divide the queues of a topic. All
+            members must use the same one.
+        unit_mode: Marks the retry topic of the group as that of a unit.
+        pull_threshold_for_queue: Messages of a queue that may wait in memory. At the limit,
+            pulling pauses.
+        pull_threshold_size_for_queue_mib: The same limit in MiB of message bodies.
+        offset_folder: Folder of the offset files of a broadcasting consumer. The default is
+            `~/.rocketmq_offsets`.
+    """
 
     group: str
     message_model: Choice[MessageModel] = Choice(MessageModel.CLUSTERING)
-    consume_from: Choice[ConsumeFrom] = Choice(ConsumeFrom.LAST_OFFSET)  # where a new group begins
-    # For ConsumeFrom.TIMESTAMP; None is 30 minutes ago.
+    consume_from: Choice[ConsumeFrom] = Choice(ConsumeFrom.LAST_OFFSET)
     consume_timestamp: Optional[datetime] = Optional(datetime)
     allocation: Strategy = Strategy(Averagely())
     unit_mode: Flag = Flag(False)
     pull_threshold_for_queue: Whole = Whole(1000, 1, 65_535)
     pull_threshold_size_for_queue_mib: Whole = Whole(100, 1, 1024)
-    offset_folder: Folder = Folder()  # of a broadcasting consumer; None is ~/.rocketmq_offsets
+    offset_folder: Folder = Folder()
 
     def __post_init__(self) -> None:
         _check_group(self.group)
 
     def start_ms(self, now_ms: int) -> int:
-        """From when a group reads that begins at a time."""
+        """Return the start time of a group that starts at `ConsumeFrom.TIMESTAMP`."""
         if self.consume_timestamp is None:
             return now_ms - 30 * 60 * 1000
         return int(self.consume_timestamp.timestamp() * 1000)
@@ -172,25 +230,48 @@ class ConsumerConfig(CheckedConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class PushConsumerConfig(ConsumerConfig):
-    """How a push consumer pulls and runs its listener."""
+    """Settings of a push consumer, in addition to those of `ConsumerConfig`.
+
+    Attributes:
+        consume_threads: Calls of the listener that may run at the same time.
+        consume_concurrently_max_span: Largest distance between the first and the last offset of a
+            queue in memory. At the limit, pulling pauses. Not used by orderly listeners.
+        pull_threshold_for_topic: Messages of a topic that may wait in memory, divided among its
+            queues; -1: no limit other than `pull_threshold_for_queue`.
+        pull_threshold_size_for_topic_mib: The same limit in MiB; -1: no limit.
+        pull_interval: Pause between two pulls of a queue.
+        consume_message_batch_max_size: With more than 1, the listener receives lists of up to this
+            many messages.
+        pull_batch_size: Messages that a pull may return.
+        post_subscription_when_pull: Sends the filter expression with each pull instead of using
+            the one of the heartbeat.
+        max_reconsume_times: Retries before a message becomes a dead letter; -1: 16 retries for
+            concurrent listeners, unlimited retries for orderly listeners.
+        suspend_current_queue_time: Pause of a queue after an orderly listener failed.
+        consume_timeout: A concurrent call that runs longer is given up: its messages are sent back
+            to the broker and redelivered.
+        await_termination_when_shutdown: With more than 0, `close` waits up to this long until all
+            messages in memory are consumed. With 0, only calls that are already running may
+            finish, within 3 seconds.
+    """
 
     _renamed = {"suspend_current_queue_ms": "suspend_current_queue_time"}
 
     consume_threads: Whole = Whole(20, 1, 1000)
     consume_concurrently_max_span: Whole = Whole(2000, 1, 65_535)
-    pull_threshold_for_topic: Whole = Whole(-1, -1, 6_553_500)  # -1: none
+    pull_threshold_for_topic: Whole = Whole(-1, -1, 6_553_500)
     pull_threshold_size_for_topic_mib: Whole = Whole(-1, -1, 102_400)
     pull_interval: Seconds = Seconds(0, 0, 65.535)
     consume_message_batch_max_size: Whole = Whole(1, 1, 1024)
     pull_batch_size: Whole = Whole(32, 1, 1024)
     post_subscription_when_pull: Flag = Flag(False)
-    max_reconsume_times: Whole = Whole(-1, -1)  # -1: 16 where messages run side by side, else any
+    max_reconsume_times: Whole = Whole(-1, -1)
     suspend_current_queue_time: Seconds = Seconds(1, 0.01, 30)
     consume_timeout: Seconds = Seconds(900, 0.001)
     await_termination_when_shutdown: Seconds = Seconds(0)
 
     def flow_limits(self, queues: int, *, orderly: bool = False) -> FlowLimits:
-        """For one of so many queues of a topic that this consumer has."""
+        """Return the limits of one queue, if this consumer owns `queues` queues of the topic."""
         size_mib = self.pull_threshold_size_for_topic_mib
         limits = FlowLimits(
             messages=self.pull_threshold_for_queue,
@@ -206,7 +287,13 @@ class PushConsumerConfig(ConsumerConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class PullConsumerConfig(ConsumerConfig):
-    """How long the pulls of a pull consumer may take."""
+    """Settings of a pull consumer, in addition to those of `ConsumerConfig`.
+
+    Attributes:
+        broker_suspend_max_time: How long the broker holds a pull that finds no message.
+        consumer_timeout_when_suspend: Timeout of such a pull; at least `broker_suspend_max_time`.
+        consumer_pull_timeout: Timeout of a pull that the broker answers immediately.
+    """
 
     _renamed = {"broker_suspend_max_ms": "broker_suspend_max_time"}
 
@@ -221,7 +308,22 @@ class PullConsumerConfig(ConsumerConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class LitePullConsumerConfig(ConsumerConfig):
-    """How a lite pull consumer pulls ahead of its reader."""
+    """Settings of a lite pull consumer, in addition to those of `ConsumerConfig`.
+
+    Attributes:
+        broker_suspend_max_time: How long the broker holds a pull that finds no message.
+        consumer_timeout_when_suspend: Timeout of such a pull; at least `broker_suspend_max_time`.
+        consumer_pull_timeout: Timeout of a pull that the broker answers immediately.
+        auto_commit: Commits the offsets of polled messages at `auto_commit_interval`.
+        auto_commit_interval: Interval of automatic commits.
+        pull_batch_size: Messages that a pull may return, and the largest result of `poll`.
+        pull_threshold_for_all: Messages of all queues that may wait in memory. At the limit,
+            pulling pauses.
+        consume_max_span: Largest distance between the first and the last offset of a queue in
+            memory. At the limit, pulling pauses.
+        poll_timeout: How long `poll` waits for a message if it is called without a timeout.
+        topic_metadata_check_interval: Interval at which the consumer looks for new queues.
+    """
 
     _renamed = {"broker_suspend_max_ms": "broker_suspend_max_time"}
 
@@ -242,7 +344,7 @@ class LitePullConsumerConfig(ConsumerConfig):
 
     @property
     def flow_limits(self) -> FlowLimits:
-        """For each queue."""
+        """The limits of each queue."""
         return FlowLimits(
             messages=self.pull_threshold_for_queue,
             size=self.pull_threshold_size_for_queue_mib << 20,
@@ -258,16 +360,8 @@ def _check_suspend(suspend: float, timeout: float) -> None:
         )
 
 
-def parse_timestamp(text: str) -> datetime:
-    """A `consumeTimestamp` of Java: yyyyMMddHHmmss, local time."""
-    try:
-        return datetime.strptime(text, _TIMESTAMP).astimezone()
-    except ValueError as error:
-        raise BadSetting(f"{text!r} is no time such as 20260131235959") from error
-
-
 def config_of(kind: type[C], group: str | C) -> C:
-    """The settings of a client that was given them, or the name of its group."""
+    """Return the settings that a client was given, or the defaults for the group it names."""
     if isinstance(group, kind):
         return group
     if isinstance(group, str):
@@ -283,4 +377,4 @@ def _check_group(group: str) -> None:
     except BadName as error:
         raise BadSetting(str(error)) from error
     if group in _RESERVED_GROUPS:
-        raise BadSetting(f"group {group} is Java's word for none: choose a name of your own")
+        raise BadSetting(f"group {group} is reserved: Java's clients use it as a placeholder")

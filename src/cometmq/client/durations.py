@@ -26,6 +26,7 @@ _LONG_UNITS = {
     "hour": "h",
     "day": "d",
 }
+_TIMESTAMP = "%Y%m%d%H%M%S"  # local time, as Java's consumeTimestamp
 _DURATION_TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.ASCII)
 
 
@@ -77,3 +78,11 @@ def moment_ms(given: int | datetime, name: str = "time") -> int:
     if not isinstance(given, int) or isinstance(given, bool):
         raise BadSetting(f"{name} is {given!r}: it must be a datetime or milliseconds since 1970")
     return given
+
+
+def parse_timestamp(text: str) -> datetime:
+    """Parse Java's `consumeTimestamp`: yyyyMMddHHmmss, local time."""
+    try:
+        return datetime.strptime(text, _TIMESTAMP).astimezone()
+    except ValueError as error:
+        raise BadSetting(f"{text!r} is not a time such as 20260131235959") from error

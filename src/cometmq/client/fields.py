@@ -19,7 +19,7 @@ from cometmq.errors import BadSetting
 
 NAME_SERVERS_VARIABLE = "NAMESRV_ADDR"
 _INT_MAX = 2**31 - 1
-_DURATION_MS_MAX = _INT_MAX
+_DURATION_MS_MAX = _INT_MAX  # 24 days
 
 Given = TypeVar("Given")
 Read = TypeVar("Read")
@@ -114,7 +114,9 @@ class Seconds(Setting[Duration, float]):
     ) -> None:
         super().__init__(default)
         self._least_ms, self._most_ms = duration_ms(least), duration_ms(most)
-        self.allowed = f"{DURATION_FORMS}, from {least:.12g} s to {most:.12g} s"
+        is_bounded = self._most_ms < _DURATION_MS_MAX
+        bounds = f"{least:g} to {most:g} s" if is_bounded else f"at least {least:g} s"
+        self.allowed = f"{DURATION_FORMS}, {bounds}"
         # Java's setters take milliseconds (cometmq.compat).
         self.in_ms = Whole(duration_ms(default), self._least_ms, self._most_ms)
         self.in_ms.allowed = f"milliseconds: {self.in_ms.allowed}"

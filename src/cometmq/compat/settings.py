@@ -9,8 +9,8 @@ from typing import Any
 
 from cometmq.blocking.face import Face
 from cometmq.blocking.trace import Tracer
-from cometmq.client.config import ClientConfig, parse_timestamp
-from cometmq.client.durations import duration_ms
+from cometmq.client.config import ClientConfig
+from cometmq.client.durations import duration_ms, parse_timestamp
 from cometmq.client.fields import Seconds, Setting, Text, Whole
 from cometmq.compat import alive
 from cometmq.compat.arguments import settings_of

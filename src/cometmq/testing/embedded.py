@@ -1,12 +1,12 @@
-"""A whole cluster inside a test: real sockets on loopback, a real store in a folder of its own."""
+"""A name server and a broker inside a test: real sockets on loopback, a real store."""
 
 import shutil
 import tempfile
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
+from cometmq.client.durations import Duration, duration_ms
 from cometmq.client.fields import Folder, Text, Whole
 from cometmq.errors import BadSetting, Closed
 from cometmq.protocol.java.values import java_text
@@ -18,19 +18,21 @@ _QUEUES = Whole(4, 1, 65_535)
 
 
 class EmbeddedCluster:
-    """`async with EmbeddedCluster() as cluster:`, then any client on `cluster.name_server`.
+    """A name server and a broker in the process of the test.
 
-    The folder is a temporary one, and gone at the end, unless one is given. Time can be put
-    forward, for delays and retries that a test does not want to wait for: the broker's, not the
-    clients'.
+    Use it as `async with EmbeddedCluster() as cluster:` and give clients `cluster.name_server`.
+    `advance` moves the broker's clock, so that tests need not wait for delays and retries.
+
+    Args:
+        folder: Folder of the store, which is kept. The default is a temporary folder, which is
+            deleted when the cluster is closed.
+        settings: Settings of the broker, by RocketMQ's names.
     """
 
     def __init__(
         self, folder: Path | None = None, *, settings: Mapping[str, str] | None = None
     ) -> None:
-        self.folder = Folder().check(
-            "folder", folder
-        )  # None until it starts, if it is a temporary one
+        self.folder = Folder().check("folder", folder)  # a temporary one: None until start()
         self._is_temporary = folder is None
         self._settings = _checked(settings)
         self._clock = HurriedClock()
@@ -38,12 +40,12 @@ class EmbeddedCluster:
 
     @property
     def name_server(self) -> str:
-        """What clients are given: `host:port`."""
+        """The address of the name server, `host:port`, for clients."""
         return self._running.name_server
 
     @property
     def broker_address(self) -> str:
-        """For those who ask the broker itself."""
+        """The address of the broker, `host:port`."""
         return self._running.broker_address
 
     async def __aenter__(self) -> Self:
@@ -54,9 +56,9 @@ class EmbeddedCluster:
         await self.close()
 
     async def start(self) -> None:
-        """Serve from now on."""
+        """Start both servers. Raises Closed if they are already started."""
         if self._standalone is not None:
-            raise Closed("it is started already")
+            raise Closed("the cluster is already started")
         if self.folder is None:
             self.folder = Path(tempfile.mkdtemp(prefix="cometmq-"))
         clock = self._clock
@@ -70,7 +72,7 @@ class EmbeddedCluster:
             raise
 
     async def close(self) -> None:
-        """Stop, and take a temporary folder away. May be called again."""
+        """Stop both servers and delete a temporary folder. Further calls do nothing."""
         if self._standalone is None:
             return
         try:
@@ -90,23 +92,27 @@ class EmbeddedCluster:
             raise Closed("the cluster is not started: use `async with`, or await start()")
         return self._standalone
 
-    def advance(self, time: timedelta | float) -> None:
-        """Put the broker's clock forward, by so much or so many seconds."""
-        if isinstance(time, timedelta):
-            time = time.total_seconds()
-        if not isinstance(time, int | float) or isinstance(time, bool) or time < 0:
-            raise BadSetting(f"time is {time!r}: it must be a timedelta or seconds, 0 or more")
-        self._clock.advance(round(time * 1000))
+    def __repr__(self) -> str:
+        state = f"at {self.name_server}" if self._standalone is not None else "not started"
+        return f"<EmbeddedCluster {state}>"
+
+    def advance(self, time: Duration) -> None:
+        """Advance the broker's clock by a number of seconds or a timedelta.
+
+        Delayed messages, retries and transaction checks become due as if that time had passed.
+        Clocks of clients do not change.
+        """
+        self._clock.advance(duration_ms(time, "time"))
 
     async def create_topic(self, topic: str, queues: int = 4) -> None:
-        """Make a topic now; else it is made by the first send, with 4 queues."""
+        """Create a topic. Without this call, the first send creates it with 4 queues."""
         await self._running.create_topic(
             _TOPIC.check("topic", topic), _QUEUES.check("queues", queues)
         )
 
 
 def _checked(settings: Mapping[str, str] | None) -> Mapping[str, str] | None:
-    """Names are texts, and values are texts as in a file, numbers or bools."""
+    """Check that names are strings and values are strings, integers or bools."""
     if settings is None:
         return None
     if not isinstance(settings, Mapping):

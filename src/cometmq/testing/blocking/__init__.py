@@ -1,4 +1,4 @@
-"""The embedded cluster for tests that do not await."""
+"""The embedded cluster for tests without asyncio."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,9 +8,10 @@ from cometmq.testing import embedded as awaited
 
 
 class EmbeddedCluster(Face[awaited.EmbeddedCluster]):
-    """`with EmbeddedCluster() as cluster:`, then any client, of any language, on its name server.
+    """A name server and a broker in the process of the test, on a separate thread.
 
-    It runs on a thread of its own, so that a test may wait as it likes.
+    Use it as `with EmbeddedCluster() as cluster:` and give clients of any language
+    `cluster.name_server`. The arguments are those of `cometmq.testing.EmbeddedCluster`.
     """
 
     def __init__(
@@ -20,13 +21,16 @@ class EmbeddedCluster(Face[awaited.EmbeddedCluster]):
 
     @property
     def name_server(self) -> str:
-        """What clients are given: `host:port`."""
+        """The address of the name server, `host:port`, for clients."""
         return self._core.name_server
 
     @property
     def broker_address(self) -> str:
-        """For those who ask the broker itself."""
+        """The address of the broker, `host:port`."""
         return self._core.broker_address
+
+    def __repr__(self) -> str:
+        return repr(self._core)
 
     create_topic = waits(awaited.EmbeddedCluster.create_topic)
     advance = calls(awaited.EmbeddedCluster.advance)
