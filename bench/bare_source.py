@@ -1,6 +1,6 @@
-"""`format("bare")`: ready rows of 128 bytes and no work, as a table or a stream.
+"""`format("bare")`: constant rows of 128 bytes, as a batch or a stream.
 
-What Spark itself takes for a data source written in Python: nothing on top of it can be faster.
+Measures Spark's own cost of a data source in Python, the lower bound for any such source.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from cometmq.spark.schema import arrow_schema, ddl
 
 COLUMNS = ("topic", "queueId", "queueOffset", "body", "storeTimestamp")
 QUEUES = 4
-_BATCH = 11_000  # rows of an Arrow batch, as many as 3 MiB of messages hold
+_BATCH = 11_000  # rows of an Arrow batch, about as many as in 3 MiB of messages
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"row": min(self._rows, start["row"] + self._rows_max)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """In one task, if there are few: as our own source does."""
+        """Use one task for few rows, like the source of cometmq."""
         count = end["row"] - start["row"]
         return [Part(count)] if count <= QUEUES else [Part(count // QUEUES)] * QUEUES
 

@@ -1,6 +1,6 @@
-"""A Kafka broker of one node, and Spark's connector to it: what the pipeline is measured beside.
+"""A Kafka broker of one node and Spark's Kafka connector, for comparison with the pipeline.
 
-Jars come from Maven Central into the cache folder of tests/peers, never into the tree.
+Jars are downloaded from Maven Central into the cache folder of tests/peers.
 """
 
 import shutil
@@ -18,8 +18,8 @@ from peers.jars import PeerMissing, cache_folder
 KAFKA = "3.9.1"
 _SCALA = "2.13"
 _POOL = "2.12.0"
-# Of the connector and of what it takes its tokens from. Not all are in all mirrors: those of the
-# installed Spark, else older ones that work in it too.
+# Versions of the connector and of its token provider: those of the installed Spark, or older ones
+# that also work, because not all mirrors have all versions.
 _CONNECTORS = ((pyspark.__version__, pyspark.__version__), ("4.2.0", "4.0.0"))
 _FETCH_S_MAX = 600
 _START_S_MAX = 120
@@ -66,14 +66,14 @@ Artifact = tuple[str, str, str]  # group, name, version
 
 
 def _fetched(artifacts: Sequence[Artifact], exclusions: str = "") -> Path:
-    """A folder with their jars, and all that they need unless it is excluded."""
+    """Return a folder with the jars and their dependencies, unless they are excluded."""
     _, name, version = artifacts[0]
     lib = cache_folder().parent / f"{name}-{version}"
     if (lib / _MARKER).exists():
         return lib
     maven = shutil.which("mvn")
     if maven is None:
-        raise PeerMissing("no cached jars of Kafka, and no mvn on the PATH to fetch them")
+        raise PeerMissing("the jars of Kafka are not cached, and mvn is not on the PATH")
     lib.mkdir(parents=True, exist_ok=True)
     dependencies = "".join(
         _DEPENDENCY.format(group=group, name=name, version=version, exclusions=exclusions)
@@ -91,7 +91,7 @@ def _fetched(artifacts: Sequence[Artifact], exclusions: str = "") -> Path:
 
 
 def connector() -> tuple[str, list[Path]]:
-    """Spark's connector to Kafka: its version, and the jars that Spark does not have."""
+    """Return the version of Spark's Kafka connector and the jars that Spark does not have."""
     reason = ""
     for version, tokens in _CONNECTORS:
         artifacts = [
@@ -108,7 +108,7 @@ def connector() -> tuple[str, list[Path]]:
 
 
 class KafkaBroker:
-    """A context manager. Topics are made by the first who writes to them."""
+    """A context manager that runs a broker. Topics are created by the first write."""
 
     def __init__(self, folder: Path, partitions: int) -> None:
         self._class_path = str(_fetched([("org.apache.kafka", f"kafka_{_SCALA}", KAFKA)]) / "*")

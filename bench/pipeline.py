@@ -1,11 +1,11 @@
-"""The pipeline: the decoder alone, then reads, writes and scans in a real Spark on two cores.
+"""Measures the pipeline: the decoder alone, then reads, writes and scans in Spark on two cores.
 
     bench/run pipeline [--rows N] [--of cometmq,kafka,bare]
 
-N messages of 128 bytes, a million unless said. Beside our source on a broker of ours (cometmq) or
-of Apache's (apache) stands Spark's own connector to a Kafka broker (kafka), by the same steps, if
-its jars are to be had; and a Python source with nothing to do (bare), which is Spark's own share.
-Each runs in a process and a JVM of its own, one after the other. Needs the `spark` extra.
+N messages of 128 bytes; the default is a million. `cometmq` and `apache` are the brokers that our
+source reads from. For comparison, `kafka` is Spark's Kafka connector, if its jars are available,
+and `bare` is a Python source that does no work. Each runs in its own process and JVM, one after
+the other. Needs the extra `spark`.
 """
 
 import argparse
@@ -39,23 +39,23 @@ from peers.jars import PeerMissing
 from spark.sender import Sender, numbered
 
 KINDS = ("cometmq", "apache", "kafka", "bare")
-WRITTEN_SHARE = 10  # a row in so many is written back
+WRITTEN_SHARE = 10  # one row in ten is written back
 FLOOR_BATCHES = 40
-REPEATS = 5  # the first ones start processes and warm a JVM
+REPEATS = 5  # the first ones start processes and warm up the JVM
 QUEUES = 4
-PLAIN = "topic,queueId,queueOffset,body,storeTimestamp"  # what Kafka's connector gives
+PLAIN = "topic,queueId,queueOffset,body,storeTimestamp"  # the columns of Spark's Kafka connector
 LARGE_PULLS = {
     "waitTimeMillsInSendQueue": 10_000,
     "maxTransferCountOnMessageInMemory": 4096,
     "maxTransferBytesOnMessageInMemory": 1 << 20,
-    "mappedFileSizeCommitLog": 1 << 30,  # sizes of files are the default
+    "mappedFileSizeCommitLog": 1 << 30,  # default file sizes
     "mappedFileSizeConsumeQueue": 6_000_000,
     "flushIntervalConsumeQueue": 100,
 }
 
 
 def decoder() -> None:
-    """M rows a second of one core, by process time: the best of several runs."""
+    """Measure million rows per second of one core by CPU time: the best of several runs."""
     count = 8000
     records = b"".join(
         pack_record(
@@ -88,13 +88,15 @@ def best_s(work: Callable[[], object], repeats: int = 40) -> float:
 
 @dataclass(frozen=True)
 class Source:
-    """A topic as Spark reads it."""
+    """Format and options with which Spark reads a topic."""
 
     kind: str
     rows: int
     format: str
     options: Mapping[str, str]
-    plain: Mapping[str, str] = field(default_factory=dict)  # for no more columns than Kafka's
+    plain: Mapping[str, str] = field(
+        default_factory=dict
+    )  # options that select the columns of Kafka's connector
 
     def table(self, spark: SparkSession) -> DataFrame:
         return spark.read.format(self.format).options(**self.options, **self.plain).load()
@@ -105,7 +107,7 @@ class Source:
 
 
 def reads(spark: SparkSession, source: Source, folder: Path) -> None:
-    """What both connectors do."""
+    """Measure the steps that all sources support."""
     kind, rows, lake = source.kind, source.rows, str(folder / "lake")
     timed(f"network read, plain columns ({kind})", lambda: drain(source.table(spark)), rows)
     timed(
@@ -148,7 +150,7 @@ def of_rocketmq(kind: str, rows: int, folder: Path) -> None:
 
 
 def writes(spark: SparkSession, source: Source, server: Mapping[str, str]) -> None:
-    """A part of what was read, back into a topic."""
+    """Measure writing a part of the rows to a topic."""
     count = source.rows // WRITTEN_SHARE
     end = {str(queue): count // QUEUES for queue in range(QUEUES)}
     some = {"columns": "body", "endingOffsets": json.dumps({"read": {"broker-a": end}})}
@@ -172,7 +174,7 @@ def of_kafka(kind: str, rows: int, folder: Path) -> None:
             reads(spark, Source(kind, rows, "kafka", servers | {"subscribe": "read"}), folder)
             spark.stop()
     except PeerMissing as missing:
-        print(f"no figures of Kafka: {missing}")
+        print(f"Kafka is not measured: {missing}")
 
 
 def of_bare(kind: str, rows: int, folder: Path) -> None:
@@ -204,25 +206,27 @@ def drain(rows: DataFrame) -> None:
 
 
 def timed(name: str, work: Callable[[], object], rows: int) -> None:
-    """The best of several, and its CPU time."""
+    """Print the best of several runs with its CPU time."""
     best = float("inf"), 0.0
     for _ in range(REPEATS):
         begun, cpu_s = time.monotonic(), family_cpu_s()
         work()
         best = min(best, (time.monotonic() - begun, family_cpu_s() - cpu_s))
-    note = f"{best[1] / rows * 1e6:.2f} us CPU a row, Spark and broker"
+    note = f"{best[1] / rows * 1e6:.2f} us CPU per row, Spark and broker"
     show(name, rows / best[0] / 1e6, "M rows/s", note)
 
 
 def family_cpu_s() -> float:
-    """CPU seconds of this process and of all that descend from it: JVM, workers, broker."""
+    """Return CPU seconds of this process and its descendants: JVM, workers, broker."""
     parents, spent_s = {}, {}
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
-            with contextlib.suppress(OSError):  # it may have ended
+            with contextlib.suppress(OSError):  # the process may have ended
                 fields = (path / "stat").read_text().rpartition(")")[2].split()
                 parents[int(path.name)] = int(fields[1])
-                spent_s[int(path.name)] = sum(map(int, fields[11:15])) * TICK_S  # with its dead
+                spent_s[int(path.name)] = (
+                    sum(map(int, fields[11:15])) * TICK_S
+                )  # with ended children
     family = {os.getpid()}
     while more := {pid for pid, parent in parents.items() if parent in family} - family:
         family |= more
@@ -236,24 +240,30 @@ def available_now(rows: DataFrame, folder: Path) -> None:
 
 
 def floor(rows: DataFrame, folder: Path, kind: str) -> None:
-    """How long a micro-batch of a row of each queue takes: the median of many."""
+    """Print the median duration of a micro-batch with one row per queue."""
     writer = rows.writeStream.format("noop").option("checkpointLocation", str(folder / "floor"))
     query = writer.start()
     while query.isActive and len(query.recentProgress) < FLOOR_BATCHES:
         time.sleep(0.1)
     query.stop()
     took = [each.durationMs["triggerExecution"] for each in query.recentProgress[5:]]
-    show(f"micro-batch, median ({kind})", float(np.median(took)), "ms", f"least {min(took)}")
+    show(f"micro-batch, median ({kind})", float(np.median(took)), "ms", f"minimum {min(took)}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench/run pipeline")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="messages of 128 bytes")
-    parser.add_argument("--of", default="cometmq,kafka,bare", help=f"a list of {', '.join(KINDS)}")
+    parser.add_argument(
+        "--rows", type=int, default=1_000_000, help="number of messages of 128 bytes"
+    )
+    parser.add_argument(
+        "--of", default="cometmq,kafka,bare", help=f"comma-separated: {', '.join(KINDS)}"
+    )
     chosen = parser.parse_args()
     kinds = chosen.of.split(",")
     if not set(kinds) <= set(KINDS) or chosen.rows < QUEUES * WRITTEN_SHARE:
-        parser.error(f"--of is a list of {', '.join(KINDS)}; --rows a number, not too small")
+        parser.error(
+            f"--of must be a list of {', '.join(KINDS)}; --rows at least {QUEUES * WRITTEN_SHARE}"
+        )
     if len(kinds) > 1:
         print(machine(), flush=True)
         decoder()

@@ -1,9 +1,9 @@
-"""A Spark cluster on this machine, a master and two workers, that reads a topic and writes another.
+"""Starts a Spark cluster on this machine, a master and two workers, that copies a topic.
 
     python examples/spark/cluster.py 127.0.0.1:9876 orders large-orders
 
-Topics must exist. Every message is read, turned to upper case and written once; what was copied is
-counted. `pip install 'cometmq[spark]'` brings all that is needed, a Java too.
+Both topics must exist. Every message is converted to upper case and written exactly once, and the
+copied messages are counted. `pip install 'cometmq[spark]'` installs everything, including a Java.
 """
 
 import os
@@ -31,14 +31,16 @@ def wait_for(path: Path, words: str, seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while words not in path.read_text():
         if time.monotonic() > deadline:
-            raise SystemExit(f"waited for {words!r}; {path} says:\n{path.read_text()[-2000:]}")
+            raise SystemExit(
+                f"timed out waiting for {words!r} in {path}:\n{path.read_text()[-2000:]}"
+            )
         time.sleep(0.2)
 
 
 def start(folder: Path, name: str, *command: str) -> "subprocess.Popen[bytes]":
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
     with (folder / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(  # noqa: S603 - the command is ours
+        return subprocess.Popen(  # noqa: S603 - fixed command
             [str(spark_class), *command], stdout=log, stderr=log, cwd=folder
         )
 
@@ -53,7 +55,9 @@ def copy(master: str, name_server: str, source: str, target: str) -> int:
         .getOrCreate()
     )
     rows = spark.read.format("rocketmq").option("nameServer", name_server)
-    rows = rows.option("subscribe", source).option("minPartitions", 4).load()  # work for both
+    rows = (
+        rows.option("subscribe", source).option("minPartitions", 4).load()
+    )  # both workers get tasks
     upper = rows.select(functions.upper(rows.body.cast("string")).alias("body"), "tags", "keys")
     writer = upper.write.format("rocketmq").mode("append").option("nameServer", name_server)
     writer.option("topic", target).option("delivery", "exactly-once").save()

@@ -1,4 +1,4 @@
-"""Spark looks for modules of this name: `spark.read.format("rocketmq")` works without more."""
+"""Registers `format("rocketmq")`: Spark imports modules named `pyspark_FORMAT`."""
 
 from cometmq.spark.read.source import RocketMQSource as DefaultSource
 

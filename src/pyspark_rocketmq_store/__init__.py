@@ -1,4 +1,4 @@
-"""Spark looks for modules of this name: `spark.read.format("rocketmq-store")` works."""
+"""Registers `format("rocketmq-store")`: Spark imports modules named `pyspark_FORMAT`."""
 
 from cometmq.spark.files.store_scan import StoreSource as DefaultSource
 

@@ -1,9 +1,9 @@
-"""A Spark application to be killed: a topic to topics, exactly and at least once, and an archive.
+"""A Spark application that tests kill: it copies a topic with both guarantees and archives it.
 
     python app.py SERVER SOURCE ONCE LEAST FOLDER
 
-It runs on while its stdin is open, and tells each micro-batch in a line; then it works off what is
-there, and ends. If a query fails, it ends at once: whoever started it starts it again.
+It runs while its stdin is open and prints a line for each micro-batch. Then it processes all
+remaining messages and exits. If a query fails, it exits immediately, and the test restarts it.
 """
 
 import os
@@ -21,11 +21,11 @@ from cometmq.spark.jobs.archive import archive
 from cometmq.spark.setup.interpreter import use_python
 from spark.streams import NO_WORKER
 
-ROWS_A_BATCH = 200
+ROWS_PER_BATCH = 200
 
 
-class Told(StreamingQueryListener):
-    """A line for each batch that had rows."""
+class BatchPrinter(StreamingQueryListener):
+    """Prints a line for each batch with rows."""
 
     def onQueryStarted(self, event):
         pass
@@ -45,9 +45,9 @@ class Told(StreamingQueryListener):
 def session() -> SparkSession:
     use_python()
     spark = (
-        # A task is tried four times: the death of a worker is not that of a query.
+        # A task has four attempts: the death of a worker does not end the query.
         SparkSession.builder.master("local[2,4]")
-        # For a JVM that lives for seconds.
+        # Fast start for a short-lived JVM.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
@@ -58,24 +58,26 @@ def session() -> SparkSession:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
-    spark.streams.addListener(Told())
+    spark.streams.addListener(BatchPrinter())
     return spark
 
 
 class Copy:
-    """One topic to another."""
+    """A query that copies a topic to another one."""
 
     def __init__(self, rows: DataFrame, server: str, topic: str, delivery: str, folder: Path):
         upper = rows.selectExpr("upper(cast(body as string)) as body", "tags")
         if delivery == "exactly-once":
-            upper = upper.repartition(2, "body")  # a shuffle: run again, rows come in other order
+            upper = upper.repartition(
+                2, "body"
+            )  # a shuffle: repeated batches have another row order
         writer = upper.writeStream.format("rocketmq").queryName(delivery)
         writer = writer.options(nameServer=server, topic=topic, delivery=delivery)
         self._writer = writer.option("checkpointLocation", str(folder / delivery))
         self._query = self._writer.start()
 
-    def keep(self) -> None:
-        """For ever. On a busy machine Spark does not wait long enough for a worker's start."""
+    def run_forever(self) -> None:
+        """Run until killed. Restarts the query if a worker starts too slowly."""
         while True:
             try:
                 self._query.awaitTermination()
@@ -84,20 +86,20 @@ class Copy:
                     raise
                 self._query = self._writer.start()
 
-    def is_under_way(self) -> bool:
+    def has_progress(self) -> bool:
         return self._query.lastProgress is not None
 
     def finish(self) -> None:
         self._query.processAllAvailable()
 
 
-def or_end(work: Callable[[], object]) -> Thread:
-    """Work of a thread, without which the application is of no use."""
+def start_or_exit(work: Callable[[], object]) -> Thread:
+    """Run work in a thread; exit the process if it fails."""
 
     def run() -> None:
         try:
             work()
-        except Exception as error:  # noqa: BLE001 - a query's, or the JVM's end
+        except Exception as error:  # noqa: BLE001 - any failure ends the process
             print(f"failed: {str(error)[:3000]}", file=sys.stderr, flush=True)
             os._exit(1)
 
@@ -109,7 +111,7 @@ def or_end(work: Callable[[], object]) -> Thread:
 def keep_archive(
     spark: SparkSession, source: dict[str, str], folder: Path, is_closed: Event
 ) -> None:
-    """Round after round, as `cometmq pipeline archive --every` does."""
+    """Archive repeatedly, like `cometmq pipeline archive --every`."""
     is_last = False
     while not is_last:
         is_last = is_closed.is_set()
@@ -120,24 +122,24 @@ def main(server: str, source: str, once: str, least: str, folder: Path) -> None:
     spark = session()
     options = {
         "nameServer": server, "subscribe": source, "startingOffsets": "earliest",
-        "maxOffsetsPerTrigger": str(ROWS_A_BATCH),
+        "maxOffsetsPerTrigger": str(ROWS_PER_BATCH),
     }  # fmt: skip
-    # Two tasks for the copies; the archive has one, as small queues share it.
+    # Two tasks for the copies. The archive has one, because small queues share a task.
     rows = spark.readStream.format("rocketmq").options(**options, minPartitions="2").load()
     copies = []
     for topic, delivery in ((once, "exactly-once"), (least, "at-least-once")):
         copies.append(Copy(rows, server, topic, delivery, folder))
-        or_end(copies[-1].keep)
-        while not copies[-1].is_under_way():  # one after the other, or all start slowly
+        start_or_exit(copies[-1].run_forever)
+        while not copies[-1].has_progress():  # one by one, because parallel starts are slow
             time.sleep(0.1)
     is_closed = Event()
-    lake = or_end(lambda: keep_archive(spark, options, folder / "lake", is_closed))
+    lake = start_or_exit(lambda: keep_archive(spark, options, folder / "lake", is_closed))
     sys.stdin.read()
     is_closed.set()
     for each in copies:
         each.finish()
     lake.join()
-    os._exit(0)  # threads that wait for queries would take their end for a failure
+    os._exit(0)  # a normal exit would end the queries and be reported as a failure
 
 
 if __name__ == "__main__":

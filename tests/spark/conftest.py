@@ -1,4 +1,4 @@
-"""One Spark for all tests of this folder, and brokers of both makes."""
+"""A Spark session for all tests of this folder, and cometmq and Apache brokers."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ import pytest
 from peers.clusters import running
 from spark.sender import Sender
 
-# Cleaned by hand in tests that ask for it, flushed at once, levels and filters as tests want them.
+# Small log files for tests that delete them, quick flushes, and the filters and levels of tests.
 CONF = {
     "enablePropertyFilter": "true",
     "waitTimeMillsInSendQueue": 10_000,
@@ -24,10 +24,10 @@ KINDS = os.environ.get("COMETMQ_SPARK_BROKER", "cometmq,apache").split(",")
 
 @pytest.fixture(autouse=True)
 def text_logs(caplog):
-    """Give the tests that follow their logs as text.
+    """Restore text logs for later tests.
 
-    Loggers of PySpark's make JSON of what any handler of theirs writes, and pytest's is one from
-    the first error on that they are told of: they do not propagate then.
+    After its first error, a PySpark logger stops propagating and sets a JSON formatter on all its
+    handlers, including that of pytest.
     """
     formatter = caplog.handler.formatter
     yield
@@ -39,7 +39,7 @@ def text_logs(caplog):
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    """A session on two cores."""
+    """A Spark session with two cores."""
     pytest.importorskip("pyspark", reason="needs the spark extra: pip install 'cometmq[spark]'")
     from pyspark.sql import SparkSession
 
@@ -53,7 +53,7 @@ def spark(tmp_path_factory):
         warnings.simplefilter("ignore")
         session = (
             SparkSession.builder.master("local[2]")
-            # For a JVM that lives for a minute.
+            # Fast start for a short-lived JVM.
             .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
@@ -81,7 +81,7 @@ def cluster(request, tmp_path_factory):
 
 @pytest.fixture
 def sender(cluster):
-    """A connection to the broker."""
+    """A connection that sends to the broker."""
     made = Sender(cluster.broker.address)
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""Plain models of what jobs do, and messages that say when they happened."""
+"""Simple models of jobs, and messages with chosen event times."""
 
 from collections import Counter
 
@@ -12,10 +12,10 @@ def is_picture(path):
 
 
 def closed_windows(runs, window_s, watermark_s):
-    """Counts by start of window, of those that are closed at the end of runs of some batches.
+    """Return the counts of closed windows, by their start, after runs of several batches.
 
-    As Spark does it: what is late is judged by the watermark that was known when the batch before
-    began, and a run ends with a batch of nothing, which closes what can be closed.
+    Like Spark, a batch uses the watermark of the previous batch, and each run ends with an empty
+    batch that closes windows.
     """
     model, passed, before = Counter(), 0, 0
     for batches in runs:
@@ -29,7 +29,7 @@ def closed_windows(runs, window_s, watermark_s):
 
 
 class Events:
-    """Messages with a time of their own and, if wanted, a number of attempts."""
+    """Sends messages with a chosen event time and number of attempts."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender

@@ -1,7 +1,7 @@
-"""Plays Spark's part for a sink: batches one after the other, two partitions each, a checkpoint.
+"""Simulates Spark for a sink: consecutive batches of two partitions, and a checkpoint.
 
-A batch that is not in the checkpoint is run again, with the same number and the same rows in
-another order, as after a shuffle. To be killed at any moment:
+A batch that is not in the checkpoint runs again, with the same number and the same rows in another
+order, like after a shuffle. Tests kill this process at any moment:
 
     python player.py SERVER TOPIC FILE BATCHES DELIVERY
 """
@@ -15,13 +15,15 @@ import pyarrow as pa
 from cometmq.spark.write.already_stored import WriteAttempt
 from cometmq.spark.write.sink import RocketMQStreamWriter, WriteOptions, Written, _write
 
-ROWS = 300  # of a partition
+ROWS = 300  # per partition
 PARTITIONS = 2
 
 
 def batch_of(number: int, partition: int) -> list[pa.RecordBatch]:
     first = (number * PARTITIONS + partition) * ROWS
-    bodies = [f"{each // 2 * 2:010d}".encode() for each in range(first, first + ROWS)]  # in pairs
+    bodies = [
+        f"{each // 2 * 2:010d}".encode() for each in range(first, first + ROWS)
+    ]  # each body twice
     random.shuffle(bodies)
     cut = random.randrange(1, ROWS)
     return [pa.RecordBatch.from_pydict({"body": some}) for some in (bodies[:cut], bodies[cut:])]

@@ -1,4 +1,4 @@
-"""Rows as a plain model makes them, one by one, and records to make them from."""
+"""A simple model of rows, and a Hypothesis strategy for stored messages."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def row_of(stored: StoredMessage, broker_name: str) -> dict[str, Any]:
-    """The row of a stored message."""
+    """Return the expected row of a stored message."""
     properties = stored.properties
     offset_id = str(OffsetId(stored.store_host, stored.physical_offset))
     return {
@@ -54,7 +54,7 @@ _states = some.sampled_from([0, 4, 8, 12])
 
 @some.composite
 def messages(draw: Any) -> StoredMessage:
-    """Anything that a log may hold."""
+    """Generate any message that a log may contain."""
     body, kind = draw(some.binary(max_size=200)), draw(_kinds)
     sys_flag = draw(_states)
     if kind is not None:
@@ -78,7 +78,7 @@ def messages(draw: Any) -> StoredMessage:
 
 
 def packed(stored: list[StoredMessage], base: int = 0) -> list[bytes]:
-    """Their records, one after the other from a place in the log on."""
+    """Return consecutive records that start at a log offset."""
     records = []
     for message in stored:
         fields = {name: getattr(message, name) for name in message.__struct_fields__}

@@ -1,4 +1,4 @@
-"""Sends many messages quickly, and remembers what it sent."""
+"""Sends many messages quickly and returns what it sent."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -13,12 +13,12 @@ from cometmq.protocol.records.properties import encode_properties
 from cometmq.spark.read.link import Access, BlockingLink
 
 QUEUED_S_MAX = 60
-RESTED_S_MAX = 60  # brokers close a connection that rests for two minutes
+IDLE_S_MAX = 60  # brokers close connections that are idle for two minutes
 Sent = tuple[int, bytes, dict[str, str]]  # queue, body, properties
 
 
 class Sender:
-    """One connection to one broker; another one, if it has rested for long."""
+    """A connection to a broker. It is reopened after a long idle time."""
 
     def __init__(self, broker_address: str) -> None:
         self._link = BlockingLink(broker_address, Access(timeout_ms=30_000))
@@ -35,7 +35,7 @@ class Sender:
         )  # fmt: skip
 
     def ask(self, code: RequestCode, header: Header, body: bytes = b""):
-        if time.monotonic() - self._used_at > RESTED_S_MAX:
+        if time.monotonic() - self._used_at > IDLE_S_MAX:
             self._link.close()
             self._link = BlockingLink(self._link.address, Access(timeout_ms=30_000))
         self._used_at = time.monotonic()
@@ -46,7 +46,7 @@ class Sender:
     def batch(
         self, topic: str, queue: int, entries: Sequence[tuple[bytes, dict[str, str]]], size=500
     ) -> list[Sent]:
-        """In batches, until they are to be read; the unique keys are added."""
+        """Send batches with unique keys and wait until the messages are readable."""
         sent = []
         end = 0
         for start in range(0, len(entries), size):
@@ -66,10 +66,10 @@ class Sender:
         return sent
 
     def _wait_for_end(self, topic: str, queue: int, end: int) -> None:
-        """Apache's broker stores a message first, and puts it into its queue a moment later."""
+        """Wait for the dispatch to the queue: Apache's broker acknowledges before it."""
         deadline = time.monotonic() + QUEUED_S_MAX
         while self._end(topic, queue) < end:
-            assert time.monotonic() < deadline, f"{topic} {queue} does not come to {end}"
+            assert time.monotonic() < deadline, f"{topic} {queue} does not reach offset {end}"
             time.sleep(0.02)
 
     def _end(self, topic: str, queue: int) -> int:
@@ -77,7 +77,7 @@ class Sender:
         return read_header(answer, OffsetReplyHeader).offset
 
     def one(self, topic: str, queue: int, body: bytes, properties: str = "", sys_flag=0) -> int:
-        """The queue offset it got."""
+        """Send a message and return its queue offset."""
         header = _header(SendHeaderV2, topic, queue, sys_flag=sys_flag, properties=properties)
         return read_header(
             self.ask(RequestCode.SEND_MESSAGE_V2, header, body), SendReplyHeader
@@ -97,7 +97,7 @@ def _header(shape, topic, queue, *, sys_flag=0, properties="", batch=False):
 
 
 def numbered(count: int, size: int = 128, first: int = 0) -> Iterable[tuple[bytes, dict[str, str]]]:
-    """Bodies that say their number, with a tag, a key and a property."""
+    """Yield bodies that begin with their number, with a tag, a key and a property."""
     for number in range(first, first + count):
         body = f"{number:010d}".encode().ljust(size, b".")
         yield body, {"TAGS": f"tag{number % 3}", "KEYS": f"k{number}", "n": str(number)}

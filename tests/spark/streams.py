@@ -1,6 +1,6 @@
-"""Queries of a real Spark, which gives a Python process ten seconds to start, and no more.
+"""Starts queries of a real Spark and retries slow worker starts.
 
-A busy machine may not keep to that. It is no fault of the query, which is started again.
+Spark gives a Python worker ten seconds to start, which a busy machine may exceed.
 """
 
 import time
@@ -13,7 +13,7 @@ _STARTS_MAX = 8
 
 
 def finished(writer) -> StreamingQuery:
-    """Run to its end."""
+    """Run a query to its end."""
     for starts_left in reversed(range(_STARTS_MAX)):
         query = writer.start()
         try:
@@ -25,8 +25,8 @@ def finished(writer) -> StreamingQuery:
     raise AssertionError("the last start returns or raises")
 
 
-def under_way(writer) -> StreamingQuery:
-    """Started, and past its first look at the source."""
+def running_query(writer) -> StreamingQuery:
+    """Start a query and wait for its first progress."""
     for _ in range(_STARTS_MAX):
         query = writer.start()
         while query.isActive and not query.recentProgress:

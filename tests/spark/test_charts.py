@@ -1,4 +1,4 @@
-"""Pictures: what is drawn, of much and of nothing."""
+"""Charts, with data and without."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,7 +12,7 @@ from spark.rows import NEEDS
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-def test_a_treemap_fills_its_room_by_size():
+def test_treemap_areas_match_sizes_and_do_not_overlap():
     sizes = [60, 30, 20, 10, 5, 5, 1]
     areas = squarified(sizes, 100, 50)
     for size, (x, y, width, height) in zip(sizes, areas, strict=True):
@@ -26,12 +26,12 @@ def test_a_treemap_fills_its_room_by_size():
             for other, (mx, my) in enumerate(middles)
             if x < mx < x + width and y < my < y + height
         ]
-        assert inside == [at], "they do not lie on one another"
+        assert inside == [at], "areas must not overlap"
     assert squarified([3], 4, 4) == [(0, 0, 4, 4)]
     assert squarified([], 4, 4) == []
 
 
-def test_many_series_are_drawn_as_few():
+def test_small_series_are_merged():
     found = [(f"day {day}", f"topic {topic}", topic) for day in range(3) for topic in range(1, 20)]
     named = charts._largest(found)
     assert len(named) == 9
@@ -41,7 +41,7 @@ def test_many_series_are_drawn_as_few():
     assert sum(number for _, values in named for number in values.values()) == total
 
 
-def test_labels_have_room():
+def test_labels_are_shortened_to_fit():
     assert charts._fitting(["orders", "12 MiB", "40 %"], 50, 20) == "orders\n12 MiB\n40 %"
     assert charts._fitting(["orders", "12 MiB", "40 %"], 50, 4) == "orders"
     assert charts._fitting(["a-long-name-of-a-topic"], 9.6, 20) == "a-long-na…"
@@ -90,7 +90,7 @@ DRAWN = {
 
 @pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("some", [True, []], ids=["some", "nothing"])
-def test_drawn(name, some, tmp_path):
+def test_charts_are_written_as_png(name, some, tmp_path):
     pytest.importorskip("matplotlib", reason=NEEDS)
     path = tmp_path / "a.png"
     assert DRAWN[name](path, some) == path

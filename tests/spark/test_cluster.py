@@ -1,4 +1,4 @@
-"""A real master and two workers, started by the example."""
+"""The example with a Spark master and two workers."""
 
 import os
 import subprocess
@@ -18,8 +18,8 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "spark" / "cluster.py"
 @pytest.mark.skipif(
     os.environ.get("COMETMQ_SPARK_CLUSTER") != "1", reason="six JVMs: COMETMQ_SPARK_CLUSTER=1"
 )
-@pytest.mark.timeout(1600)  # after that of the process: so that it ends what it has started
-def test_a_cluster_reads_transforms_and_writes_back(cluster, sender):
+@pytest.mark.timeout(1600)  # longer than that of the process, which must stop what it started
+def test_spark_cluster_copies_a_topic(cluster, sender):
     sender.create("far", 4)
     sender.create("near", 4)
     for queue in range(4):

@@ -1,4 +1,4 @@
-"""The decoder, against the one that reads a record at a time."""
+"""The vectorized decoder, compared with the decoder of single records."""
 
 import random
 import struct
@@ -23,7 +23,7 @@ from cometmq.spark.read.decode import Records  # noqa: E402
 from cometmq.spark.schema import COLUMNS, arrow_schema  # noqa: E402
 
 FILE_SIZE = 1 << 16
-# Times as numbers: Python's own do not reach as far.
+# Times as integers, because Python's datetime has a smaller range.
 PLAIN = pa.schema(
     [
         (field.name, pa.int64() if pa.types.is_timestamp(field.type) else field.type)
@@ -60,34 +60,34 @@ def walked(data, base=0):
 
 @settings(max_examples=150, deadline=None)
 @given(some.lists(messages(), min_size=1, max_size=12))
-def test_every_column_is_what_reading_one_by_one_says(stored):
+def test_columns_match_single_record_decoder(stored):
     records = packed(stored)
     assert rows_of(records_of_pull(b"".join(records))) == wanted(records)
 
 
 @settings(max_examples=50, deadline=None)
 @given(some.lists(messages(), min_size=1, max_size=12), some.integers(1, 2**50))
-def test_a_file_of_the_log_is_walked_to_its_blank_end(stored, base):
+def test_log_file_is_read_up_to_its_blank_record(stored, base):
     records = packed(stored, base)
     assert walked(log_file(records, base), base) == (wanted(records), [])
 
 
 @settings(max_examples=50, deadline=None)
 @given(some.lists(messages(), min_size=2, max_size=8), some.data())
-def test_a_torn_tail_is_the_end(stored, data):
+def test_torn_record_ends_a_log_file(stored, data):
     records = packed(stored)
     whole = b"".join(records)
     cut = data.draw(some.integers(len(whole) - len(records[-1]), len(whole) - 1))
     torn = whole[:cut] + bytes(FILE_SIZE - cut)
     found, damage = walked(torn)
     assert damage == []
-    lost = torn[: len(whole)] != whole  # not, if what was cut off were zeros anyway
+    lost = torn[: len(whole)] != whole  # false if the removed bytes were zeros
     assert found == wanted(records[: len(records) - lost])
 
 
 @settings(max_examples=50, deadline=None)
 @given(some.lists(messages(), min_size=3, max_size=8), some.data())
-def test_damage_in_the_middle_is_told_and_passed_over(stored, data):
+def test_damage_in_the_middle_is_reported_and_skipped(stored, data):
     records = packed(stored)
     broken = data.draw(some.integers(0, len(records) - 2))
     at = len(b"".join(records[:broken]))
@@ -98,13 +98,13 @@ def test_damage_in_the_middle_is_told_and_passed_over(stored, data):
     assert damage == [Damage(at, len(records[broken]))]
 
 
-def test_half_and_rolled_back_messages_are_known():
+def test_half_and_rollback_records_are_not_delivered():
     stored = [StoredMessage(topic="t", sys_flag=flag, body=b"x") for flag in (0, 4, 8, 12)]
     records = records_of_pull(b"".join(packed(stored)))
     assert records.is_delivered.tolist() == [True, False, True, False]
 
 
-def test_bodies_are_held_to_their_crc():
+def test_wrong_body_crc_is_detected():
     good = packed([StoredMessage(topic="t", body=b"abc")])[0]
     bad = bytearray(good)
     bad[88] ^= 1
@@ -112,7 +112,7 @@ def test_bodies_are_held_to_their_crc():
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_a_flipped_byte_is_refused_or_read_within_bounds(seed):
+def test_flipped_byte_is_rejected_or_read_within_bounds(seed):
     chance = random.Random(seed)
     records = packed([StoredMessage(topic="t", body=b"abc", properties_text="a\x01b")] * 3)
     data = bytearray(b"".join(records))
@@ -130,10 +130,10 @@ def rows_of_any(records):
     try:
         return rows_of(records)
     except (Malformed, pa.ArrowInvalid):
-        pytest.skip("a compressed flag or a topic that is no text: told as an error")
+        pytest.skip("the flipped byte set the compressed flag or broke the topic")
 
 
-def test_text_that_is_not_utf8_reads_as_java_reads_it():
+def test_invalid_utf8_is_replaced_like_in_java():
     good = pack_record(StoredMessage(topic="t", body=b"x", properties_text="TAGS\x01aXb\x02k\x01v"))
     bad = good.replace(b"aXb", b"a\xffb")
     rows = rows_of(records_of_pull(good + bad))
@@ -141,19 +141,25 @@ def test_text_that_is_not_utf8_reads_as_java_reads_it():
     assert rows[1]["properties"] == [("TAGS", "a�b"), ("k", "v")]
 
 
-def test_times_out_of_reach_are_null():
+def test_properties_are_matched_by_their_whole_name():
+    text = "SPARK_ROW\x01mine\x02SPARX_ROW\x01other"
+    records = records_of_pull(pack_record(StoredMessage(topic="t", properties_text=text)))
+    assert records.properties.column("SPARK_ROW").to_pylist() == ["mine"]
+
+
+def test_timestamps_outside_the_range_are_null():
     stored = [StoredMessage(topic="t", body=b"x", born_ms=ms) for ms in (2**63 - 1, -(2**63))]
     batch = records_of_pull(b"".join(packed(stored))).batch("b", ["bornTimestamp"])
     assert batch.to_pylist() == [{"bornTimestamp": None}] * 2
 
 
 @pytest.mark.parametrize("cut", [1, 3, 50, 90])
-def test_a_pull_body_that_ends_early_is_refused(cut):
+def test_truncated_pull_body_is_rejected(cut):
     with pytest.raises(Malformed):
         records_of_pull(packed([StoredMessage(topic="t", body=b"abc")])[0][:-cut])
 
 
-def test_records_that_apache_wrote(apache_records=Path(__file__).parent.parent / "golden"):
+def test_records_written_by_apache(apache_records=Path(__file__).parent.parent / "golden"):
     import json
 
     golden = json.loads((apache_records / "records.json").read_text())["entries"]
@@ -161,7 +167,7 @@ def test_records_that_apache_wrote(apache_records=Path(__file__).parent.parent /
     assert rows_of(records_of_pull(b"".join(records))) == wanted(records)
 
 
-def test_records_of_any_order_and_place():
+def test_records_at_arbitrary_positions():
     records = packed([StoredMessage(topic="t", body=bytes([n]) * n) for n in range(1, 9)])
     data = b"".join(records)
     places = records_of_pull(data).starts[[5, 0, 3]]
@@ -171,7 +177,7 @@ def test_records_of_any_order_and_place():
 
 @settings(max_examples=60, deadline=None)
 @given(some.lists(some.tuples(some.integers(1, 60), some.integers(0, 40)), max_size=6))
-def test_runs_of_one_size_and_others_are_found_alike(runs):
+def test_records_of_equal_and_different_sizes_are_found(runs):
     bodies = [bytes([65 + size % 26]) * size for count, size in runs for _ in range(count)]
     records = packed([StoredMessage(topic="t", body=body) for body in bodies])
     found = records_of_pull(b"".join(records))
@@ -179,7 +185,7 @@ def test_runs_of_one_size_and_others_are_found_alike(runs):
 
 
 @given(some.lists(messages(), max_size=12), some.integers(1, 400))
-def test_inflated_bodies_of_a_batch_are_bounded_and_rows_stay_as_they_are(stored, size_max):
+def test_inflated_bodies_per_batch_are_bounded(stored, size_max):
     records = packed(stored)
     found = records_of_pull(b"".join(records))
     with pytest.MonkeyPatch.context() as patch:
@@ -195,7 +201,7 @@ def test_inflated_bodies_of_a_batch_are_bounded_and_rows_stay_as_they_are(stored
         at += batch.num_rows
 
 
-def test_bodies_of_a_small_pull_that_are_large_come_in_several_batches():
+def test_large_inflated_bodies_are_split_into_batches():
     body, flag = compress(bytes(10 << 20)), int(MessageFlag.COMPRESSED)
     (one,) = packed([StoredMessage(topic="t", sys_flag=flag, body=body)])
     made = [batch.num_rows for batch in batches.batches(records_of_pull(one * 8), "b", ("body",))]

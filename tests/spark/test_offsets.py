@@ -1,4 +1,4 @@
-"""Offsets and ranges, against plain arithmetic."""
+"""Offsets and ranges, compared with plain arithmetic."""
 
 import json
 
@@ -32,12 +32,12 @@ offsets = some.dictionaries(queues, some.integers(0, 1000))
 
 
 @given(offsets)
-def test_offsets_survive_a_checkpoint(found):
+def test_offsets_round_trip_through_json(found):
     assert of_json(json.loads(json.dumps(to_json(found)))) == found
 
 
 @given(offsets, offsets, some.integers(1, 500))
-def test_a_limit_is_kept_and_nothing_is_left_behind_for_ever(start, end, records_max):
+def test_limited_offsets_use_the_whole_limit(start, end, records_max):
     end = {queue: max(offset, start.get(queue, 0)) for queue, offset in end.items()}
     total = sum(each.count for each in ranges(start, end))
     found = limited(start, end, records_max)
@@ -48,7 +48,7 @@ def test_a_limit_is_kept_and_nothing_is_left_behind_for_ever(start, end, records
 
 
 @given(offsets, offsets, some.integers(0, 40), some.none() | some.integers(1, 100))
-def test_partitions_hold_each_message_once(start, end, parts_min, records_max):
+def test_partitions_contain_each_message_once(start, end, parts_min, records_max):
     whole = ranges(start, end)
     cut = partitioned(whole, parts_min, records_max)
     wanted = [(each.queue, offset) for each in whole for offset in range(each.start, each.end)]
@@ -59,7 +59,7 @@ def test_partitions_hold_each_message_once(start, end, parts_min, records_max):
 
 
 @given(offsets, offsets, some.integers(1, 2000))
-def test_small_ranges_share_a_task_and_no_two_neighbours_could_be_one(start, end, records_max):
+def test_small_ranges_are_grouped_greedily(start, end, records_max):
     cut = ranges(start, end)
     together = gathered(cut, records_max)
     assert [each for group in together for each in group] == cut
@@ -70,7 +70,7 @@ def test_small_ranges_share_a_task_and_no_two_neighbours_could_be_one(start, end
         assert size + following[0].count > records_max
 
 
-def test_a_queue_that_went_back_is_read_from_its_beginning():
+def test_recreated_queue_is_read_from_its_beginning():
     queue = MessageQueue("t", "b", 0)
     assert ranges({queue: 100}, {queue: 7}) == [Range(queue, 0, 7)]
 
@@ -78,13 +78,13 @@ def test_a_queue_that_went_back_is_read_from_its_beginning():
 @pytest.mark.parametrize(
     "text", ["", "7", "[]", '{"t":5}', '{"t":{"b":{"x":1}}}', '{"t":{"b":{"0":-3}}}', '{"t":[]}']
 )
-def test_an_option_that_is_no_offset_is_named(text):
+def test_bad_offsets_are_rejected(text):
     with pytest.raises(BadSetting, match="option startingOffsets is"):
         of_option("startingOffsets", text)
 
 
 @pytest.mark.parametrize("text", ["7", '{"t":{"b":{"0":-1}}}', '{"t":{"b":{"0":-2}}}'])
-def test_an_option_that_is_no_time_is_named_with_what_times_are(text):
+def test_bad_timestamps_are_rejected(text):
     words = "option endingOffsetsByTimestamp is .* milliseconds .* option endingOffsets$"
     with pytest.raises(BadSetting, match=words):
         times_of_option("endingOffsetsByTimestamp", text)
@@ -94,6 +94,6 @@ def test_an_option_that_is_no_time_is_named_with_what_times_are(text):
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"t":{"b":5}}', '{"t":{"b":["0"]}}'])
-def test_an_assignment_that_is_none_is_named(text):
+def test_bad_assignments_are_rejected(text):
     with pytest.raises(BadSetting, match="option assign is"):
         queues_of_option("assign", text)

@@ -1,4 +1,4 @@
-"""Rows as entries of batches, read back one by one."""
+"""Rows encoded as batch entries, decoded one by one."""
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +11,8 @@ from cometmq.protocol.records.properties import RESERVED, decode_properties
 from spark.rows import NEEDS
 
 pa = pytest.importorskip("pyarrow", reason=NEEDS)
-from cometmq.spark.write.delivery import Parcel, _cuts  # noqa: E402
 from cometmq.spark.write.rows import Rows, check_columns, stamps_of, unique_keys  # noqa: E402
+from cometmq.spark.write.send_batches import SendBatch, entry_slices  # noqa: E402
 
 _letters = some.characters(codec="utf-8", exclude_characters="\x01\x02")
 _texts = some.text(_letters, max_size=9)
@@ -64,26 +64,30 @@ def wanted(row, key):
     return text | {name: value for name, value in own.items() if name != "SHARDING_KEY"}
 
 
+def body_of(entries):
+    return SendBatch("t", None, entries, None).body()
+
+
 @settings(max_examples=60, deadline=None)
 @given(rows, some.integers(0, 5))
-def test_entries_are_what_the_rows_say(found, start):
-    table = batch_of(found).slice(min(start, len(found) - 1))  # a slice has offsets of its own
-    kept = found[min(start, len(found) - 1) :]
-    keys = unique_keys(len(kept))
+def test_entries_contain_the_rows(found, start):
+    table = batch_of(found).slice(min(start, len(found) - 1))  # a slice has a nonzero offset
+    expected = found[min(start, len(found) - 1) :]
+    keys = unique_keys(len(expected))
     entries = Rows(table, None).entries(keys, None)
     cut = [
         entry
-        for begin, end in _cuts(entries)
-        for entry in unpack_batch(Parcel("t", None, entries.slice(begin, end - begin), None).body())
+        for begin, end in entry_slices(entries)
+        for entry in unpack_batch(body_of(entries.slice(begin, end - begin)))
     ]
-    assert [entry.body for entry in cut] == [row["body"] for row in kept]
-    for entry, row, key in zip(cut, kept, keys.to_pylist(), strict=True):
+    assert [entry.body for entry in cut] == [row["body"] for row in expected]
+    for entry, row, key in zip(cut, expected, keys.to_pylist(), strict=True):
         assert decode_properties(entry.properties_text) == wanted(row, key)
 
 
 @settings(max_examples=50, deadline=None)
 @given(rows, some.randoms())
-def test_stamps_are_the_same_in_any_order(found, chance):
+def test_stamps_do_not_depend_on_row_order(found, chance):
     shuffled = chance.sample(found, len(found))
 
     def stamps(order):
@@ -93,7 +97,7 @@ def test_stamps_are_the_same_in_any_order(found, chance):
     assert len(set(stamps(found))) == len(found)
 
 
-def test_unique_keys_are_unique_and_tell_who_made_them():
+def test_unique_keys_are_unique_and_contain_the_process_id():
     keys = [*unique_keys(70_000).to_pylist(), *unique_keys(5).to_pylist()]
     assert len(set(keys)) == 70_005
     assert UniqueKey.parse(keys[0]).pid == UniqueKey.parse(keys[-1]).pid
@@ -112,7 +116,7 @@ def test_unique_keys_are_unique_and_tell_who_made_them():
         ({"body": b"x", "properties": {"a": "b" * 40_000}}, "properties of 400"),
     ],
 )
-def test_a_row_that_cannot_be_sent_is_named_by_its_column(row, words):
+def test_bad_rows_are_rejected_with_column_name(row, words):
     base = {"topic": "t", "tags": None, "keys": None, "properties": None, "shardingKey": None}
     found = Rows(batch_of([base | row]), None)
     with pytest.raises(BadMessage, match=words):
@@ -125,12 +129,16 @@ def test_a_row_that_cannot_be_sent_is_named_by_its_column(row, words):
     [
         ({}, "t", "column body is missing"),
         ({"body": "int"}, "t", "column body is int"),
-        ({"body": "binary", "colour": "string"}, "t", "column colour cannot be written"),
+        ({"body": "binary", "color": "string"}, "t", "column color cannot be written"),
         ({"body": "binary"}, None, "option topic or a column topic"),
         ({"body": "binary", "topic": "string"}, "t", "option topic or a column topic"),
-        ({"body": "binary", "queueId": "int", "shardingKey": "string"}, "t", "exclude one another"),
+        (
+            {"body": "binary", "queueId": "int", "shardingKey": "string"},
+            "t",
+            "are mutually exclusive",
+        ),
     ],
 )
-def test_a_table_that_cannot_be_written_is_refused_before_it_is_read(types, topic, words):
+def test_bad_columns_are_rejected(types, topic, words):
     with pytest.raises(BadSetting, match=words):
         check_columns(types, topic)

@@ -1,4 +1,4 @@
-"""Rows written to topics and read back."""
+"""Writing rows to topics."""
 
 import contextlib
 import socket
@@ -16,10 +16,9 @@ from spark.test_source import load, wait_for
 pytest.importorskip("pyspark", reason=NEEDS)
 import pyarrow as pa
 
-from cometmq.spark.read.cluster import Cluster
+from cometmq.spark.read import name_servers
 from cometmq.spark.read.link import Access, Links, links_of
-from cometmq.spark.write import already_stored as recognition
-from cometmq.spark.write import sink
+from cometmq.spark.write import already_stored, fence, sink
 from cometmq.spark.write.already_stored import WriteAttempt
 from cometmq.spark.write.delays import Delays
 from cometmq.spark.write.rows import STAMP
@@ -48,11 +47,11 @@ def numbered_batch(first, count):
 
 
 def settled(cluster, **options):
-    """What is read once all that the broker took is in its queues, which is a moment later."""
+    """Read after the broker has dispatched all stored messages to its queues."""
     link = links_of(Access()).to(cluster.broker.address)
 
     def is_dispatched():
-        found = recognition.dispatched(link)
+        found = fence.dispatched(link)
         return None if found is None or found[1] < found[0] else True
 
     wait_for(is_dispatched)
@@ -72,10 +71,10 @@ def test_rows_become_messages(cluster, sender):
     assert rows[77]["tags"] == "t1"
     assert rows[77]["keys"] == ["k77", "all"]
     assert len({row["msgId"] for row in rows.values()}) == 2500
-    assert len({row["queueId"] for row in rows.values()}) > 1, "shared out over queues"
+    assert len({row["queueId"] for row in rows.values()}) > 1, "rows are distributed over queues"
 
 
-def test_topics_keys_queues_and_delays_of_rows(cluster, sender):
+def test_rows_choose_topic_queue_and_delay(cluster, sender):
     for topic in ("to-a", "to-b"):
         sender.create(topic, 4)
     types = {"body": "string", "topic": "string", "shardingKey": "string", "delayLevel": "int"}
@@ -124,8 +123,8 @@ def timed_batch(*seconds_from_now):
     )
 
 
-def test_a_row_is_delivered_at_its_time_or_later_and_never_before(cluster, sender):
-    """Levels of the brokers are those of conftest: 2s 1s 30s 5m."""
+def test_deliver_at_is_never_early(cluster, sender):
+    """The delay levels are those of conftest.py: 2s 1s 30s 5m."""
     sender.create("on-time", 2)
     options = options_of(cluster, {"body": "string", "deliverAt": "timestamp"}, topic="on-time")
     resolved = Delays(options.cluster, 1).resolved(
@@ -137,21 +136,21 @@ def test_a_row_is_delivered_at_its_time_or_later_and_never_before(cluster, sende
     found = wait_for(lambda: rows if len(rows := load(cluster, subscribe="on-time")) == 2 else None)
     stored = {row["body"]: row["storeTimestamp"] for row in found}
     assert stored[b"1.6"] >= batch["deliverAt"][1].as_py() - timedelta(milliseconds=1)
-    with pytest.raises(BadMessage, match=r"3[56]\d s from now .* 300 s at the most"):
+    with pytest.raises(BadMessage, match=r"3[56]\d s from now .* longest delay .* 300 s"):
         write(options, [timed_batch(360)])
 
 
-def test_exactly_once_leaves_out_what_an_attempt_before_has_stored(cluster, sender):
+def test_exactly_once_skips_rows_of_earlier_attempts(cluster, sender):
     sender.create("once", 3)
     options = options_of(cluster, topic="once", delivery="exactly-once")
     attempt = WriteAttempt("query-1", "0", 0, False)
     write(options, [numbered_batch(0, 1500)], attempt)
-    # The same batch again, its rows in another order and in other chunks.
+    # Repeat the batch with its rows in another order and other chunks.
     parts = [numbered_batch(900, 600), numbered_batch(0, 900)]
     done = write(options, parts, replace(attempt, again=True))
     assert done.rows == 1500
     assert bodies(cluster, "once") == list(range(1500))
-    # Another batch, partition or query with equal rows is another message.
+    # Equal rows of another batch, partition or query are other messages.
     for other in (
         WriteAttempt("query-1", "1", 0, False),
         WriteAttempt("query-1", "0", 1, False),
@@ -161,13 +160,13 @@ def test_exactly_once_leaves_out_what_an_attempt_before_has_stored(cluster, send
     assert bodies(cluster, "once") == sorted([*range(1500), *[*range(10)] * 3])
 
 
-def test_exactly_once_after_half_of_a_batch(cluster, sender):
+def test_exactly_once_completes_a_partial_batch(cluster, sender):
     sender.create("halved", 2)
     options = options_of(cluster, topic="halved", delivery="exactly-once")
 
     def broken():
         yield numbered_batch(0, 700)
-        raise ConnectionAbortedError("the task dies")
+        raise ConnectionAbortedError("the task fails")
 
     attempt = WriteAttempt("query-3", "5", 2, False)
     with contextlib.suppress(ConnectionAbortedError):
@@ -181,7 +180,7 @@ def test_exactly_once_after_half_of_a_batch(cluster, sender):
 
 
 class FirstAttempt:
-    """What Spark tells a task, also one of a stage that is run again."""
+    """The context of a first attempt, which a repeated stage gets as well."""
 
     @classmethod
     def get(cls):
@@ -194,14 +193,14 @@ class FirstAttempt:
         return 0
 
 
-def test_a_batch_write_whose_stage_is_run_again_writes_each_row_once(cluster, sender, monkeypatch):
+def test_repeated_stage_of_batch_write_adds_no_rows(cluster, sender, monkeypatch):
     sender.create("staged", 2)
     monkeypatch.setattr(sink, "TaskContext", FirstAttempt)
     writer = sink.RocketMQWriter(options_of(cluster, topic="staged", delivery="exactly-once"))
 
     def broken():
         yield numbered_batch(0, 700)
-        raise ConnectionAbortedError("what it reads from has gone")
+        raise ConnectionAbortedError("the input is gone")
 
     with contextlib.suppress(ConnectionAbortedError):
         writer.write(broken())
@@ -215,7 +214,7 @@ def test_a_batch_write_whose_stage_is_run_again_writes_each_row_once(cluster, se
         (TYPES, {"topic": "a b"}, BadSetting, "option topic"),
         (TYPES, {"topic": "RMQ_SYS_TRANS_HALF_TOPIC"}, BadSetting, "system topic"),
         (TYPES, {"topic": "t", "delivery": "twice"}, BadSetting, "option delivery is 'twice'"),
-        (TYPES, {"topic": "t", "deliverys": "x"}, BadSetting, "is delivery meant"),
+        (TYPES, {"topic": "t", "deliverys": "x"}, BadSetting, "did you mean delivery"),
         (TYPES, {}, BadSetting, "option topic or a column topic"),
         (
             TYPES | {"delayLevel": "int"},
@@ -234,24 +233,24 @@ def test_a_batch_write_whose_stage_is_run_again_writes_each_row_once(cluster, se
             TYPES | {"deliverAt": "timestamp", "delayLevel": "int"},
             {"topic": "t"},
             BadSetting,
-            "columns delayLevel and deliverAt exclude",
+            "columns delayLevel and deliverAt are",
         ),
     ],
 )
-def test_options_that_cannot_be_are_named(cluster, types, options, error, words):
+def test_bad_options_are_named(cluster, types, options, error, words):
     with pytest.raises(error, match=words):
         options_of(cluster, types, **options)
 
 
-def test_a_topic_that_is_not_there_and_a_server_that_is_not(cluster):
-    told = rf"no topic unheard, say .*{cluster.namesrv.port}: check its name, create it, or start"
+def test_missing_topic_and_unreachable_name_server(cluster):
+    told = rf"topic unheard is unknown to .*{cluster.namesrv.port}: check its name, create it, or"
     with pytest.raises(NoRoute, match=told):
         options_of(cluster, topic="unheard").check_topic()
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):
         options_of(cluster, topic="t", nameServer="127.0.0.1:1").check_topic()
 
 
-PLACES = {
+PLACEMENTS = {
     "any": ({}, {}),
     "by rank": ({"queueId": "int"}, {"queueId": 1}),
     "by key": ({"shardingKey": "string"}, {"shardingKey": "s"}),
@@ -261,61 +260,57 @@ PLACES = {
 
 @pytest.mark.parametrize(
     ("place", "delivery"),
-    [(place, "at-least-once") for place in PLACES]
-    + [(place, "exactly-once") for place in PLACES if place != "by time"],
+    [(place, "at-least-once") for place in PLACEMENTS]
+    + [(place, "exactly-once") for place in PLACEMENTS if place != "by time"],
 )
-def test_a_route_that_is_not_there_just_now_is_waited_for(
-    cluster, sender, monkeypatch, place, delivery
-):
-    more, values = PLACES[place]
+def test_temporarily_missing_route_is_retried(cluster, sender, monkeypatch, place, delivery):
+    more, values = PLACEMENTS[place]
     topic = f"routed-{'-'.join(more) or 'any'}-{delivery}"
     sender.create(topic, 2)
     options = options_of(cluster, {"body": "string"} | more, topic=topic, delivery=delivery)
     asked = []
 
-    def absent(self, code, header=None):
+    def absent(servers, access, code, header=None):
         asked.append(code)
         if len(asked) > 2:
             monkeypatch.undo()
         raise Unreachable("no name server answers")
 
-    monkeypatch.setattr(Cluster, "_ask_name_server", absent)
+    monkeypatch.setattr(name_servers, "ask_name_server", absent)
     rows = pa.RecordBatch.from_pylist([{"body": "7"} | values])
     assert write(options, [rows]).rows == 1
     assert len(asked) == 3
     assert bodies(cluster, topic) == [7]
 
 
-def test_a_message_that_the_broker_refuses_is_told(cluster, sender):
+def test_refusal_of_the_broker_is_raised(cluster, sender):
     sender.create("strict", 1)
     big = pa.RecordBatch.from_pylist([{"body": bytes(5 << 20)}])
     with pytest.raises((PeerError, BadMessage), match=r"127\.0\.0\.1"):
         write(options_of(cluster, {"body": "binary"}, topic="strict"), [big])
 
 
-def test_an_attempt_that_was_held_up_is_told_that_its_time_is_over(cluster, sender, monkeypatch):
+def test_delayed_attempt_is_superseded(cluster, sender, monkeypatch):
     sender.create("late", 2)
     options = options_of(cluster, topic="late", delivery="exactly-once")
-    monkeypatch.setattr(recognition, "_RENEW_S", 0)
+    monkeypatch.setattr(already_stored, "_RENEW_S", 0)
     first = WriteAttempt("query-4", "0", 0, False)
     write(options, [numbered_batch(0, 10)], first)
 
-    def held_up():
+    def delayed():
         yield numbered_batch(10, 10)
-        # Meanwhile another attempt has taken the batch to its end, and the next one begun.
+        # Another attempt finishes the batch, and the next batch begins.
         servers = options.cluster
         queues = servers.route("late").to_write
-        servers.commit(first.group, {queue: servers.end(queue) for queue in queues})
+        servers.commit(first.group, {queue: servers.max_offset(queue) for queue in queues})
         yield numbered_batch(20, 10)
 
-    with pytest.raises(recognition.Superseded, match="batch 1 of query query-4"):
-        write(options, held_up(), replace(first, batch="1"))
+    with pytest.raises(already_stored.Superseded, match="batch 1 of query query-4"):
+        write(options, delayed(), replace(first, batch="1"))
     assert bodies(cluster, "late") == list(range(20))
 
 
-def test_an_attempt_that_was_cut_off_while_it_sent_nothing_looks_again(
-    cluster, sender, monkeypatch
-):
+def test_disconnected_attempt_searches_stored_rows_again(cluster, sender, monkeypatch):
     sender.create("cut", 2)
     options = options_of(cluster, topic="cut", delivery="exactly-once")
     made = []
@@ -331,7 +326,7 @@ def test_an_attempt_that_was_cut_off_while_it_sent_nothing_looks_again(
         yield numbered_batch(0, 100)
         for link in made[0]._links.values():
             link._socket.shutdown(socket.SHUT_RDWR)
-        # Meanwhile another attempt does all of it.
+        # Another attempt writes the whole batch.
         assert write(options, [numbered_batch(0, 200)], replace(attempt, again=True)).rows == 200
         yield numbered_batch(100, 100)
 
@@ -339,34 +334,37 @@ def test_an_attempt_that_was_cut_off_while_it_sent_nothing_looks_again(
     assert bodies(cluster, "cut") == list(range(200))
 
 
-ADAPTIVE, RECUTS = ("spark.sql.adaptive.enabled", "spark.sql.adaptive.streaming.stateless.enabled")
+ADAPTIVE, ADAPTIVE_STREAMS = (
+    "spark.sql.adaptive.enabled",
+    "spark.sql.adaptive.streaming.stateless.enabled",
+)
 
 
 @pytest.mark.parametrize(
     ("settings", "is_refused"),
     [
         ({}, True),
-        ({RECUTS: "true"}, True),
+        ({ADAPTIVE_STREAMS: "true"}, True),
         ({ADAPTIVE: "true"}, True),
-        ({RECUTS: "False"}, False),
+        ({ADAPTIVE_STREAMS: "False"}, False),
         ({ADAPTIVE: "false"}, False),
-        ({ADAPTIVE: "false", RECUTS: "true"}, False),
+        ({ADAPTIVE: "false", ADAPTIVE_STREAMS: "true"}, False),
     ],
 )
-def test_exactly_once_needs_batches_that_are_cut_the_same_again(settings, is_refused):
+def test_exactly_once_needs_stable_partitioning(settings, is_refused):
     context = SimpleNamespace(getLocalProperty=settings.get)
-    refusal = pytest.raises(BadSetting, match=f"needs the setting {RECUTS}=false")
+    refusal = pytest.raises(BadSetting, match=f"needs the setting {ADAPTIVE_STREAMS}=false")
     with refusal if is_refused else contextlib.nullcontext():
-        sink._check_cut(context)
+        sink._check_partitioning(context)
 
 
-def test_a_broker_that_cannot_tell_how_far_it_is_is_asked_again(cluster, sender, monkeypatch):
-    """As Apache's, in the first second after its start."""
+def test_fence_polls_until_the_log_is_dispatched(cluster, sender, monkeypatch):
+    """Apache's broker cannot report it in the first second after its start."""
     sender.create("asked", 1)
     answers = [None, (100, 40), None, (200, 99), (200, 100)]
-    monkeypatch.setattr(recognition, "dispatched", lambda link: answers.pop(0))
+    monkeypatch.setattr(fence, "dispatched", lambda link: answers.pop(0))
     options = options_of(cluster, topic="asked", delivery="exactly-once")
     write(options, [numbered_batch(0, 10)], WriteAttempt("query-5", "0", 0, False))
-    assert not answers, "asked until what was there at first is in the queues"
+    assert not answers, "polls until the log end of the first answer is dispatched"
     monkeypatch.undo()
     assert bodies(cluster, "asked") == list(range(10))

@@ -1,4 +1,4 @@
-"""Reads over the network: equal to what was sent, from our brokers and from Apache's."""
+"""Reading topics from cometmq and Apache brokers."""
 
 import json
 import pickle
@@ -31,7 +31,7 @@ def parts_of(cluster, **options):
 
 
 def load(cluster, **options):
-    """The rows, read as workers read them: without a JVM."""
+    """Return the rows of a read as workers produce them, without a JVM."""
     reader, parts = parts_of(cluster, **options)
     batches = [batch for part in parts for batch in reader.read(part)]
     return [row for batch in batches for row in batch.to_pylist()]
@@ -43,7 +43,7 @@ def numbers(rows):
 
 @pytest.fixture(scope="module")
 def orders(cluster):
-    """Two topics with 2 000 messages each, on four queues and on one."""
+    """Two topics with 2000 messages each, with four queues and with one."""
     from spark.sender import Sender
 
     sender = Sender(cluster.broker.address)
@@ -58,7 +58,7 @@ def orders(cluster):
     return sent
 
 
-def test_a_batch_read_equals_what_was_sent(cluster, orders):
+def test_batch_read_equals_sent_messages(cluster, orders):
     rows = load(cluster, subscribe="orders,bills")
     for topic, sent in orders.items():
         offsets, wanted = {}, []
@@ -86,7 +86,7 @@ def test_a_batch_read_equals_what_was_sent(cluster, orders):
 
 
 def own(properties):
-    """Without what brokers add to a batch."""
+    """Remove the properties that brokers add to messages of a batch."""
     return {name: value for name, value in properties if name not in ("CLUSTER", "TRACE_ON")}
 
 
@@ -110,7 +110,7 @@ def test_offsets_columns_and_partitions(cluster, orders):
     assert numbers(load(cluster, subscribePattern="b.lls")) == list(range(2000))
 
 
-def test_tags_and_sql_choose_at_the_broker(cluster, orders):
+def test_tags_and_sql_filter_at_the_broker(cluster, orders):
     tags = load(cluster, subscribe="orders", tags="tag0 || tag2", columns="body")
     assert numbers(tags) == [n for n in range(2000) if n % 3 != 1]
     old = load(cluster, topic="orders", subExpression="tag1")
@@ -119,7 +119,7 @@ def test_tags_and_sql_choose_at_the_broker(cluster, orders):
     assert numbers(sql) == list(range(100, 110))
 
 
-def test_times_choose_the_first_message_at_or_after(cluster, sender):
+def test_timestamps_select_first_message_at_or_after(cluster, sender):
     sender.create("timed", 1)
     moments = []
     for number in range(12):
@@ -142,8 +142,8 @@ def test_times_choose_the_first_message_at_or_after(cluster, sender):
 
 
 @pytest.mark.parametrize("chosen", [{"tags": "rare"}, {"sql92": "TAGS = 'rare'"}])
-def test_times_are_those_of_all_messages_whatever_is_chosen(cluster, sender, chosen):
-    """The search looks at messages that the filter leaves out, more than a broker passes over."""
+def test_timestamp_search_ignores_the_filter(cluster, sender, chosen):
+    """The search sees messages that the filter excludes, more than a broker skips in a pull."""
     sender.create("sparse", 1)
     rare = (2500, 7900)
     entries = [
@@ -162,7 +162,7 @@ def test_times_are_those_of_all_messages_whatever_is_chosen(cluster, sender, cho
     assert numbers(load(cluster, subscribe="sparse", startingTimestamp=middle, **chosen)) == [7900]
 
 
-def test_group_offsets(cluster, orders):
+def test_read_starts_at_group_offsets(cluster, orders):
     servers = Cluster((cluster.namesrv.address,), Access())
     servers.commit("readers", {MessageQueue("bills", "broker-a", 0): 1990})
     table = load(cluster, subscribe="bills", startingOffsets="group", group="readers")
@@ -172,9 +172,9 @@ def test_group_offsets(cluster, orders):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"subscribe": "nobody"}, "there is no topic nobody"),
+        ({"subscribe": "nobody"}, "topic nobody is unknown"),
         ({"subscribe": "orders", "nameServer": "127.0.0.1:1"}, "127.0.0.1:1"),
-        ({"subscribe": "orders", "startingOfsets": "earliest"}, "is startingOffsets meant"),
+        ({"subscribe": "orders", "startingOfsets": "earliest"}, "did you mean startingOffsets"),
         ({"subscribe": "orders", "failOnDataLoss": "maybe"}, "option failOnDataLoss is 'maybe'"),
         ({"subscribe": "orders", "startingOffsets": "{"}, "option startingOffsets is"),
         ({"subscribe": "orders", "sql92": "n >"}, "option sql92 is 'n >'"),
@@ -183,7 +183,7 @@ def test_group_offsets(cluster, orders):
         ({}, "one of the options subscribe"),
     ],
 )
-def test_errors_name_the_option_or_the_address_at_once(cluster, orders, options, words):
+def test_errors_name_the_option_or_the_address(cluster, orders, options, words):
     with pytest.raises((UserError, PeerError, WorldError), match=re.escape(words)):
         load(cluster, **options)
 
@@ -198,7 +198,7 @@ def read_between(reader, start, end):
     return numbers([row for batch in batches for row in batch.to_pylist()])
 
 
-def test_a_stream_is_given_no_more_than_its_limit_and_all_in_the_end(cluster, orders):
+def test_stream_batches_respect_max_offsets(cluster, orders):
     reader = stream_of(
         cluster, subscribe="orders", startingOffsets="earliest", maxOffsetsPerTrigger="300"
     )
@@ -210,7 +210,7 @@ def test_a_stream_is_given_no_more_than_its_limit_and_all_in_the_end(cluster, or
     while (end := json.loads(json.dumps(reader.latestOffset(start, limit)))) != start:
         some = read_between(reader, start, end)
         assert len(some) <= 300
-        assert some == read_between(reader, start, end), "a batch that is run again is the same"
+        assert some == read_between(reader, start, end), "a repeated batch is the same"
         found += some
         batches += 1
         start = end
@@ -219,7 +219,7 @@ def test_a_stream_is_given_no_more_than_its_limit_and_all_in_the_end(cluster, or
     assert reader.latestOffset(start, ReadAllAvailable()) == start
 
 
-def test_a_stream_waits_for_enough_but_not_for_ever(cluster, sender):
+def test_stream_waits_for_min_offsets_up_to_the_delay(cluster, sender):
     sender.create("few", 1)
     reader = stream_of(
         cluster, subscribe="few", startingOffsets="earliest", minOffsetsPerTrigger="5",
@@ -235,7 +235,7 @@ def test_a_stream_waits_for_enough_but_not_for_ever(cluster, sender):
     assert reader.latestOffset(start, limit) == {"few": {"broker-a": {"0": 5}}}
 
 
-def test_bytes_limit_a_stream_about(cluster, orders):
+def test_stream_batches_respect_max_bytes(cluster, orders):
     reader = stream_of(
         cluster, subscribe="bills", startingOffsets="earliest", maxBytesPerTrigger="30000"
     )
@@ -247,7 +247,7 @@ def test_bytes_limit_a_stream_about(cluster, orders):
     assert 10_000 < size < 60_000
 
 
-def test_what_is_there_now_and_no_more(cluster, sender):
+def test_available_now_reads_existing_messages_only(cluster, sender):
     sender.create("now", 2)
     sender.batch("now", 0, list(numbered(30)))
     reader = stream_of(
@@ -281,7 +281,7 @@ def test_new_queues_and_topics_are_read_from_their_beginning(cluster, sender):
 
 
 def wait_for(find, seconds=90):
-    """A route takes a moment to get around."""
+    """Poll until a value is found, because new routes take a moment to propagate."""
     deadline = time.monotonic() + seconds
     while (found := find()) is None:
         assert time.monotonic() < deadline
@@ -289,19 +289,17 @@ def wait_for(find, seconds=90):
     return found
 
 
-def test_offsets_of_a_group_are_told_to_the_broker(cluster, orders):
+def test_stream_commits_group_offsets(cluster, orders):
     reader = stream_of(
         cluster, subscribe="bills", startingOffsets="earliest", group="watched",
         commitOffsets="true",
     )  # fmt: skip
     reader.commit(reader.latestOffset(reader.initialOffset(), ReadAllAvailable()))
     servers = Cluster((cluster.namesrv.address,), Access())
-    assert servers.of_group("watched", MessageQueue("bills", "broker-a", 0)) == 2000
+    assert servers.consumer_offset("watched", MessageQueue("bills", "broker-a", 0)) == 2000
 
 
-def test_a_queue_that_cannot_be_told_is_a_warning_and_the_others_are_told(
-    cluster, orders, monkeypatch, caplog
-):
+def test_failed_commit_is_logged_and_others_continue(cluster, orders, monkeypatch, caplog):
     reader = stream_of(
         cluster, subscribe="bills", startingOffsets="earliest", group="patient",
         commitOffsets="true",
@@ -311,41 +309,41 @@ def test_a_queue_that_cannot_be_told_is_a_warning_and_the_others_are_told(
 
     def silent_broker(self, queue, *request):
         asked.append(queue)
-        if queue.broker_name == "broker-dumb":
-            raise TimedOut("broker-dumb did not answer")
+        if queue.broker_name == "broker-silent":
+            raise TimedOut("broker-silent did not answer")
         return ask(self, queue, *request)
 
     monkeypatch.setattr(Cluster, "ask_master", silent_broker)
     end = {
         "absent": {"broker-a": {"0": 5}},
-        "bills": {"broker-dumb": {"0": 6, "1": 7}, "broker-gone": {"0": 8}, "broker-a": {"0": 9}},
+        "bills": {"broker-silent": {"0": 6, "1": 7}, "broker-gone": {"0": 8}, "broker-a": {"0": 9}},
     }
     servers = Cluster((cluster.namesrv.address,), Access())
     mine = MessageQueue("bills", "broker-a", 0)
     listener = GroupOffsets(cluster.namesrv.address, "patient")
-    for tell in (reader.commit, lambda end: listener.onQueryProgress(event_of(end))):
+    for commit in (reader.commit, lambda end: listener.onQueryProgress(event_of(end))):
         caplog.clear()
         asked.clear()
-        tell(end)
-        assert servers.of_group("patient", mine) == 9
+        commit(end)
+        assert servers.consumer_offset("patient", mine) == 9
         servers.commit("patient", {mine: 0})
-        told = sorted(record.getMessage() for record in caplog.records)
-        assert len(told) == 3
+        logged = sorted(record.getMessage() for record in caplog.records)
+        assert len(logged) == 3
         for line, word in zip(
-            told, ("broker-dumb is not told", "absent", "broker-gone"), strict=True
+            logged, ("absent", "broker-gone", "broker broker-silent: offsets of"), strict=True
         ):
             assert word in line
-        assert sum(queue.broker_name == "broker-dumb" for queue in asked) == 1
+        assert sum(queue.broker_name == "broker-silent" for queue in asked) == 1
 
 
 def event_of(end):
-    """What a listener is given."""
+    """Return the event that Spark passes to a listener."""
     source = SimpleNamespace(endOffset=json.dumps(end), latestOffset=None)
     return SimpleNamespace(progress=SimpleNamespace(name=None, sources=[source]))
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_offsets_that_were_never_there(cluster, orders, fails):
+def test_offsets_beyond_the_end_are_data_loss(cluster, orders, fails):
     options = {
         "subscribe": "bills",
         "endingOffsets": '{"bills":{"broker-a":{"0":2010}}}',
@@ -359,7 +357,7 @@ def test_offsets_that_were_never_there(cluster, orders, fails):
         assert numbers(load(cluster, **options)) == list(range(1990, 2000))
 
 
-def test_a_reader_that_stops_early_leaves_the_connection_usable(cluster, orders):
+def test_aborted_read_leaves_the_connection_usable(cluster, orders):
     for _ in range(8):
         reader, parts = parts_of(cluster, subscribe="orders", pullBatchSize="5")
         batches = reader.read(parts[0])
@@ -375,18 +373,16 @@ def test_a_reader_that_stops_early_leaves_the_connection_usable(cluster, orders)
     assert numbers(load(cluster, subscribe="bills")) == list(range(2000))
 
 
-def test_ends_of_many_queues_are_asked_for_together_and_a_lost_connection_is_made_anew(
-    cluster, sender
-):
+def test_max_offsets_of_many_queues_survive_a_lost_connection(cluster, sender):
     sender.create("wide", 40)
     for queue in (0, 33, 39):
         sender.batch("wide", queue, list(numbered(queue + 1)))
     servers = Cluster((cluster.namesrv.address,), Access())
     queues = servers.route("wide").to_read
     wanted = {queue: queue.queue_id + 1 if queue.queue_id in (0, 33, 39) else 0 for queue in queues}
-    assert servers.ends(queues) == wanted
+    assert servers.max_offsets(queues) == wanted
     servers.master_link("wide", "broker-a")._socket.shutdown(socket.SHUT_RDWR)
-    assert servers.ends(queues) == wanted
+    assert servers.max_offsets(queues) == wanted
     link = servers.master_link("wide", "broker-a")
     assert not link._early
     assert not link._abandoned

@@ -1,4 +1,4 @@
-"""The files of a store, live and copied, equal to the network read."""
+"""Reading store files, live and copied, compared with reads over the network."""
 
 import shutil
 import time
@@ -21,7 +21,7 @@ from cometmq.spark.read.source import RocketMQSource
 
 TOPICS = "scanned,packed"
 PACKED, ROWS = 6, 9006
-HOSTS = {ApacheBroker: "[::1]", CometBroker: "127.0.0.1"}  # ours listens on one kind of address
+HOSTS = {ApacheBroker: "[::1]", CometBroker: "127.0.0.1"}  # cometmq listens on one address family
 
 
 def rows_of(source):
@@ -38,7 +38,7 @@ def scan(folder, **options):
 
 @pytest.fixture(scope="module")
 def store(cluster):
-    """The folder of a live broker, and what the network says is in it."""
+    """The folder of a running broker and its messages, read over the network."""
     sender = Sender(cluster.broker.address)
     sender.create("scanned", 3)
     sender.create("packed", 1)
@@ -57,19 +57,19 @@ def store(cluster):
     folder = cluster.broker.folder / "store"
     deadline = time.monotonic() + 30
     while len(scan(folder, subscribe=TOPICS, columns="topic,queueId,queueOffset")) < ROWS:
-        assert time.monotonic() < deadline, "the units are not written"
+        assert time.monotonic() < deadline, "the queue files are not flushed"
         time.sleep(0.2)
     return folder, network
 
 
 @pytest.fixture
 def copied(store, tmp_path):
-    """A copy, as of a backup: made while the broker runs."""
+    """A copy of the store, made while the broker runs."""
     shutil.copytree(store[0], tmp_path / "store", ignore=shutil.ignore_patterns("lock"))
     return tmp_path / "store", store[1]
 
 
-def test_a_live_store_and_a_copy_equal_the_network_read(cluster, store, copied):
+def test_live_store_and_copy_equal_network_read(cluster, store, copied):
     for folder, network in (store, copied):
         assert scan(folder, subscribe=TOPICS) == network
         assert scan(folder, subscribe=TOPICS, by="log") == network
@@ -79,7 +79,7 @@ def test_a_live_store_and_a_copy_equal_the_network_read(cluster, store, copied):
     assert hosts == {"127.0.0.1", HOSTS[type(cluster.broker)].strip("[]")}
 
 
-def test_a_copy_of_the_log_alone(copied):
+def test_scan_of_the_log_without_queues(copied):
     folder, network = copied
     shutil.rmtree(folder / "consumequeue")
     found = scan(folder)
@@ -101,11 +101,11 @@ def test_small_partitions_times_and_patterns(copied):
     assert scan(folder, subscribe=TOPICS, endingTimestamp=milliseconds) == wanted
 
 
-def test_a_torn_tail_and_damage(copied):
+def test_damaged_record_fails_or_is_skipped(copied):
     folder, network = copied
     first = sorted((folder / "commitlog").iterdir())[0]
     data = bytearray(first.read_bytes())
-    at = data.index(b"%010d" % 1234) - 88  # the head of a record of the queue 0
+    at = data.index(b"%010d" % 1234) - 88  # the head of a record of queue 0
     data[at + 4 : at + 8] = b"\0\0\0\0"
     first.write_bytes(data)
     for way in ("queues", "log"):
@@ -115,7 +115,7 @@ def test_a_torn_tail_and_damage(copied):
         assert found == [row for row in network if row["body"][:10] != b"%010d" % 1234]
 
 
-def test_the_last_record_torn(copied):
+def test_torn_last_record_is_skipped(copied):
     folder, network = copied
     last = max(path for path in (folder / "commitlog").iterdir() if has_records(path))
     data = bytearray(last.read_bytes())
@@ -131,7 +131,7 @@ def has_records(path: Path) -> bool:
         return file.read(4) != bytes(4)
 
 
-def test_a_bad_crc_is_found_when_asked_for(copied):
+def test_verify_crc_detects_a_changed_body(copied):
     folder, network = copied
     last = max(path for path in (folder / "commitlog").iterdir() if has_records(path))
     data = bytearray(last.read_bytes())
@@ -147,10 +147,10 @@ def test_a_bad_crc_is_found_when_asked_for(copied):
     ("options", "words"),
     [
         ({}, "option path is missing"),
-        ({"path": "/nowhere"}, "there is no folder /nowhere/commitlog"),
+        ({"path": "/nowhere"}, "folder /nowhere/commitlog does not exist"),
         ({"path": "HERE", "by": "heart"}, "option by is 'heart'"),
         ({"path": "HERE", "subscribe": "unheard"}, "the store has no topic unheard"),
-        ({"path": "HERE", "colums": "body"}, "is columns meant"),
+        ({"path": "HERE", "colums": "body"}, "did you mean columns"),
     ],
 )
 def test_errors_name_the_option(store, options, words):
@@ -159,7 +159,7 @@ def test_errors_name_the_option(store, options, words):
         rows_of(StoreSource(given))
 
 
-def test_nothing_is_written(store):
+def test_scan_writes_no_files(store):
     folder, _ = store
     before = sorted(folder.iterdir())
     scan(folder)

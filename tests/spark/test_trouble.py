@@ -1,4 +1,4 @@
-"""Brokers that clean up, die and come back while they are read."""
+"""Brokers that delete files, die or restart during reads and writes."""
 
 import threading
 import time
@@ -22,12 +22,12 @@ from spark.player import ROWS, batch_of
 
 
 def clean(cluster, sender):
-    """Delete all files of the log but the last, at once."""
+    """Make the broker delete all log files except the last one."""
     sender.ask(RequestCode.UPDATE_BROKER_CONFIG, None, b"fileReservedTime=0\n")
     sender.ask(RequestCode.DELETE_EXPIRED_COMMITLOG, None)
 
 
-def test_cleaned_messages_are_an_error_or_passed_over(cluster, sender):
+def test_deleted_messages_fail_or_are_skipped(cluster, sender):
     sender.create("cleaned", 1)
     count = 40_000  # more than two files of the log
     sender.batch("cleaned", 0, list(numbered(count, size=256)))
@@ -37,7 +37,7 @@ def test_cleaned_messages_are_an_error_or_passed_over(cluster, sender):
     clean(cluster, sender)
     queue = MessageQueue("cleaned", "broker-a", 0)
     servers = Cluster((cluster.namesrv.address,), Access())
-    first = wait_for(lambda: servers.first(queue) or None)
+    first = wait_for(lambda: servers.min_offset(queue) or None)
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
     with pytest.raises(DataLost, match="cleaned/broker-a/0 0 to"):
         [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
@@ -51,12 +51,12 @@ def rows(reader, part):
     return [row for batch in reader.read(part) for row in batch.to_pylist()]
 
 
-def test_a_topic_made_again_is_an_error_or_read_anew(cluster, sender):
+def test_recreated_topic_fails_or_is_read_again(cluster, sender):
     sender.create("again", 1)
     sender.batch("again", 0, list(numbered(5)))
-    start = {"again": {"broker-a": {"0": 9}}}  # of the one before
+    start = {"again": {"broker-a": {"0": 9}}}  # of the deleted topic
     strict = stream_of(cluster, subscribe="again")
-    with pytest.raises(DataLost, match="it was made again"):
+    with pytest.raises(DataLost, match="created again"):
         strict.latestOffset(start, strict.getDefaultReadLimit())
     lenient = stream_of(cluster, subscribe="again", failOnDataLoss="false")
     end = lenient.latestOffset(start, lenient.getDefaultReadLimit())
@@ -64,7 +64,7 @@ def test_a_topic_made_again_is_an_error_or_read_anew(cluster, sender):
     assert numbers(found) == list(range(5))
 
 
-def test_a_broker_that_dies_in_a_batch_and_comes_back(cluster):
+def test_read_continues_after_broker_restart(cluster):
     sender = Sender(cluster.broker.address)
     sender.create("resumed", 1)
     sender.batch("resumed", 0, list(numbered(20_000)))
@@ -83,7 +83,7 @@ def test_a_broker_that_dies_in_a_batch_and_comes_back(cluster):
     assert numbers(found) == list(range(20_000))
 
 
-def test_a_broker_that_stays_away_is_named(cluster):
+def test_unreachable_broker_is_named_after_timeout(cluster):
     sender = Sender(cluster.broker.address)
     sender.create("left", 1)
     sender.batch("left", 0, list(numbered(20_000)))
@@ -101,7 +101,7 @@ def test_a_broker_that_stays_away_is_named(cluster):
         cluster.broker.start()
 
 
-def test_a_stream_waits_for_a_broker_that_is_away_but_not_at_its_start(cluster):
+def test_running_stream_waits_for_unreachable_broker(cluster):
     sender = Sender(cluster.broker.address)
     sender.create("watched", 1)
     sender.batch("watched", 0, list(numbered(7)))
@@ -120,7 +120,7 @@ def test_a_stream_waits_for_a_broker_that_is_away_but_not_at_its_start(cluster):
     back.join()
 
 
-def test_a_broker_that_dies_in_a_write_is_named_and_what_it_took_is_there(cluster, tmp_path):
+def test_write_names_the_killed_broker(cluster, tmp_path):
     sender = Sender(cluster.broker.address)
     sender.create("cut", 2)
     sender.close()

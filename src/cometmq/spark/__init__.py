@@ -1,1 +1,1 @@
-"""Topics as tables: a Spark source, a sink and a scan of store files. Needs the `spark` extra."""
+"""Spark source and sink for topics, and a reader of store files. Needs the extra `spark`."""

@@ -1,4 +1,4 @@
-"""`python -m cometmq.spark JOB ...`: the jobs as commands."""
+"""`python -m cometmq.spark JOB ...`: the same as `cometmq pipeline JOB ...`."""
 
 import sys
 

@@ -1,7 +1,6 @@
-"""The options of `format("rocketmq")`: one table, names as users of Kafka's connector know them.
+"""The options of `format("rocketmq")`, with the names that Spark's Kafka connector uses.
 
-Spark gives names in any case. What is not in the table is refused, by name: a misspelled option
-that is passed over would be found out by its result.
+Spark passes names in any case. Unknown options are rejected, so that a misspelled one is noticed.
 """
 
 import re
@@ -14,10 +13,11 @@ from cometmq.errors import BadExpression, BadName, BadSetting
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.filter.sql import compile_sql
 from cometmq.protocol.names import check_group, check_topic
-from cometmq.spark.read.cluster import Cluster, name_servers_of
+from cometmq.spark.read.cluster import Cluster
 from cometmq.spark.read.link import Access
+from cometmq.spark.read.name_servers import parse_name_servers
 from cometmq.spark.read.offsets import Offsets, of_option, queues_of_option, times_of_option
-from cometmq.spark.read.pull import Reading
+from cometmq.spark.read.reading import Reading
 from cometmq.spark.schema import COLUMNS, chosen_columns
 
 Parse = Callable[[str, str], Any]
@@ -26,35 +26,35 @@ _UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
 _GROUP = "spark-rocketmq"
 _WORDS = {"true": True, "false": False}
-# Given by Spark itself with every read or write.
+# Spark adds these to every read or write.
 _OF_SPARK = frozenset({"checkpointlocation", "queryname"})
 
 
 def text(name: str, value: str) -> str:
-    """Anything but nothing."""
+    """Return the text without surrounding space; it must not be empty."""
     if not value.strip():
         raise BadSetting(f"option {name} is empty")
     return value.strip()
 
 
 def whole(name: str, value: str) -> int:
-    """A number from 1 up."""
+    """Parse a positive integer."""
     if not value.strip().isdigit() or int(value) < 1:
-        raise BadSetting(f"option {name} is {value!r}: a whole number from 1 up")
+        raise BadSetting(f"option {name} is {value!r}: expected a positive integer")
     return int(value)
 
 
 def moment(name: str, value: str) -> int:
-    """Milliseconds since 1970."""
+    """Parse milliseconds since 1970."""
     if not value.strip().isdigit():
-        raise BadSetting(f"option {name} is {value!r}: milliseconds since 1970, a whole number")
+        raise BadSetting(f"option {name} is {value!r}: expected milliseconds since 1970")
     return int(value)
 
 
-def yes_or_no(name: str, value: str) -> bool:
-    """As Spark writes it."""
+def boolean(name: str, value: str) -> bool:
+    """Parse `true` or `false`, in any case."""
     if value.strip().lower() not in _WORDS:
-        raise BadSetting(f"option {name} is {value!r}: true or false")
+        raise BadSetting(f"option {name} is {value!r}: expected true or false")
     return _WORDS[value.strip().lower()]
 
 
@@ -67,18 +67,18 @@ def seconds(name: str, value: str) -> float:
 
 
 def topics(name: str, value: str) -> tuple[str, ...]:
-    """One or more, with commas."""
+    """Parse a comma-separated list of topics."""
     found = tuple(part.strip() for part in value.split(",") if part.strip())
     try:
         if not found:
-            raise BadName("it is empty")
+            raise BadName("it contains no topic")
         return tuple(sorted({check_topic(topic) for topic in found}))
     except BadName as error:
         raise BadSetting(f"option {name} is {value!r}: {error}") from error
 
 
 def group_name(name: str, value: str) -> str:
-    """Of consumers."""
+    """Check the name of a group."""
     try:
         return check_group(value.strip())
     except BadName as error:
@@ -86,16 +86,18 @@ def group_name(name: str, value: str) -> str:
 
 
 def pattern(name: str, value: str) -> str:
-    """A regular expression."""
+    """Check a regular expression."""
     try:
         re.compile(value)
     except re.error as error:
-        raise BadSetting(f"option {name} is {value!r}, no regular expression: {error}") from error
+        raise BadSetting(
+            f"option {name} is {value!r}: invalid regular expression: {error}"
+        ) from error
     return value
 
 
 def sql(name: str, value: str) -> str:
-    """Read here too: a broker of Apache's takes one that it cannot read for none at all."""
+    """Check a SQL92 filter. Apache's broker treats an invalid filter as no filter."""
     try:
         compile_sql(value)
     except BadExpression as error:
@@ -103,23 +105,23 @@ def sql(name: str, value: str) -> str:
     return value
 
 
-def _place(name: str, value: str) -> str | Offsets:
+def _bound(name: str, value: str) -> str | Offsets:
     word = value.strip().lower()
     return word if word in ("earliest", "latest", "group") else of_option(name, value)
 
 
 READ: dict[str, Parse] = {
-    "nameServer": lambda name, value: name_servers_of(value),
+    "nameServer": lambda name, value: parse_name_servers(value),
     "subscribe": topics,
     "subscribePattern": pattern,
     "assign": queues_of_option,
-    "startingOffsets": _place,
-    "endingOffsets": _place,
+    "startingOffsets": _bound,
+    "endingOffsets": _bound,
     "startingTimestamp": moment,
     "endingTimestamp": moment,
     "startingOffsetsByTimestamp": times_of_option,
     "endingOffsetsByTimestamp": times_of_option,
-    "failOnDataLoss": yes_or_no,
+    "failOnDataLoss": boolean,
     "maxOffsetsPerTrigger": whole,
     "minOffsetsPerTrigger": whole,
     "maxTriggerDelay": seconds,
@@ -129,23 +131,23 @@ READ: dict[str, Parse] = {
     "tags": text,
     "sql92": sql,
     "group": group_name,
-    "commitOffsets": yes_or_no,
+    "commitOffsets": boolean,
     "columns": lambda name, value: chosen_columns(value),
     "accessKey": text,
     "secretKey": text,
-    "tls": yes_or_no,
+    "tls": boolean,
     "pullBatchSize": whole,
     "pullTimeoutMs": whole,
     "brokerTimeoutMs": whole,
 }
-# Of the older connector, rocketmq-spark.
+# Option names of the older connector rocketmq-spark.
 _OTHER_NAMES = {"topic": "subscribe", "subexpression": "tags"}
 
 
 def parsed(
     given: Mapping[str, str], table: Mapping[str, Parse], others: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Values by the table's names; BadSetting for what is not in it, or given by two names."""
+    """Parse options by a table; BadSetting for unknown options and for those given twice."""
     names = {name.lower(): name for name in table}
     found: dict[str, Any] = {}
     for key, value in given.items():
@@ -154,32 +156,33 @@ def parsed(
         if name is None:
             if lower in _OF_SPARK:
                 continue
-            raise BadSetting(f"option {key} is not known{_guess(lower, names)}")
+            raise BadSetting(f"option {key} is unknown{_suggestion(lower, names)}")
         if name in found:
-            raise BadSetting(f"option {name} is given twice, once by an older name")
+            raise BadSetting(f"option {name} is given twice, once by its older name")
         found[name] = table[name](name, value)
     return found
 
 
-def _guess(word: str, names: Mapping[str, str]) -> str:
+def _suggestion(word: str, names: Mapping[str, str]) -> str:
     near = get_close_matches(word, names, 1)
-    return f": is {names[near[0]]} meant?" if near else f": there are {', '.join(names.values())}"
+    known = ", ".join(names.values())
+    return f": did you mean {names[near[0]]}?" if near else f"; known options: {known}"
 
 
 def only_one(found: Mapping[str, Any], names: Iterable[str], needed: str | None = None) -> None:
-    """BadSetting if two of them are given, or none of them where one is needed."""
+    """Raise BadSetting if two of these options are given, or none although one is needed."""
     names = list(names)
     given = [name for name in names if name in found]
     if len(given) > 1:
-        raise BadSetting(f"options {' and '.join(given)} exclude one another: give one of them")
+        raise BadSetting(f"options {' and '.join(given)} are mutually exclusive")
     if needed and not given:
-        raise BadSetting(f"one of the options {', '.join(names)} is needed: {needed}")
+        raise BadSetting(f"one of the options {', '.join(names)} is required: {needed}")
 
 
 def access_of(found: Mapping[str, Any]) -> Access:
-    """How servers are spoken to."""
+    """Return credentials, TLS and timeout of connections."""
     if ("accessKey" in found) != ("secretKey" in found):
-        raise BadSetting("options accessKey and secretKey belong together: give both, or none")
+        raise BadSetting("options accessKey and secretKey must be given together")
     return Access(
         access_key=found.get("accessKey", ""),
         secret_key=found.get("secretKey", ""),
@@ -189,15 +192,17 @@ def access_of(found: Mapping[str, Any]) -> Access:
 
 
 def cluster_of(found: Mapping[str, Any]) -> Cluster:
-    """By the option nameServer, which must be there."""
+    """Return the cluster of the option nameServer, which is required."""
     if "nameServer" not in found:
-        raise BadSetting("option nameServer is missing: host:port, or several with ;")
+        raise BadSetting(
+            "option nameServer is missing: expected host:port, separate several with ;"
+        )
     return Cluster(found["nameServer"], access_of(found))
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a reader is asked for."""
+    """The parsed options of a reader."""
 
     reading: Reading
     columns: tuple[str, ...] = COLUMNS
@@ -220,7 +225,7 @@ class ReadOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "ReadOptions":
-        """From what Spark was given; BadSetting, which names the option, if it cannot be."""
+        """Parse the options that Spark passes; BadSetting names the wrong option."""
         found = parsed(given, READ, _OTHER_NAMES)
         only_one(found, ("subscribe", "subscribePattern", "assign"), "what to read")
         for side in ("starting", "ending"):
@@ -231,7 +236,7 @@ class ReadOptions:
             found.get("endingOffsets"),
         )
         if needs_group and "group" not in found:
-            raise BadSetting("option group is missing: whose offsets are meant?")
+            raise BadSetting("option group is missing: offsets of a group are read or committed")
         wanted = _tags(found.get("tags", "*"))
         kind, expression = "TAG", found.get("tags", "*")
         if "sql92" in found:
@@ -243,7 +248,7 @@ class ReadOptions:
                 expression=expression,
                 expression_kind=kind,
                 pull_count=found.get("pullBatchSize", 4096),
-                patience_ms=found.get("brokerTimeoutMs", 30_000),
+                broker_timeout_ms=found.get("brokerTimeoutMs", 30_000),
                 fail_on_data_loss=found.get("failOnDataLoss", True),
             ),
             columns=found.get("columns", COLUMNS),
@@ -267,10 +272,10 @@ class ReadOptions:
 
 
 def _tags(expression: str) -> frozenset[str]:
-    """Of `a || b`; none, if all are wanted."""
+    """Return the tags of `a || b`; an empty set for `*`."""
     if expression.strip() == "*":
         return frozenset()
     found = frozenset(part.strip() for part in expression.split("||"))
     if not all(found):
-        raise BadSetting(f"option tags is {expression!r}: such as a || b")
+        raise BadSetting(f"option tags is {expression!r}: expected tags such as a || b")
     return found

@@ -1,4 +1,4 @@
-"""The row of a message, for Spark and for Arrow: what one says the other must say exactly."""
+"""The columns of a message row, with Spark and Arrow types, which must match exactly."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ _TIME = pa.timestamp("us", tz="UTC")
 _KEYS = pa.list_(pa.field("element", pa.string()))
 _PROPERTIES = pa.map_(pa.string(), pa.string())
 
-# Name, Spark's type, Arrow's type. All may be null for Spark; what never is, the decoder knows.
+# Name, Spark type, Arrow type. Spark declares all columns nullable, also those that never are null.
 _COLUMNS: dict[str, tuple[str, pa.DataType]] = {
     "topic": ("string", pa.string()),
     "brokerName": ("string", pa.string()),
@@ -32,7 +32,7 @@ COLUMNS = tuple(_COLUMNS)
 
 
 def chosen_columns(text: str | None) -> tuple[str, ...]:
-    """What the option `columns` asks for; all, if it is not given."""
+    """Parse the option `columns`; without it, return all columns."""
     if text is None:
         return COLUMNS
     by_lower = {name.lower(): name for name in COLUMNS}
@@ -40,16 +40,17 @@ def chosen_columns(text: str | None) -> tuple[str, ...]:
     unknown = [name for name in names if name.lower() not in by_lower]
     if unknown or len(set(names)) != len(names):
         raise BadSetting(
-            f"option columns is {text!r}: a list with commas, each once, of {', '.join(COLUMNS)}"
+            f"option columns is {text!r}: expected a comma-separated list without repetitions of"
+            f" {', '.join(COLUMNS)}"
         )
     return tuple(by_lower[name.lower()] for name in names)
 
 
 def ddl(columns: Sequence[str]) -> str:
-    """As Spark writes a schema."""
+    """Return the schema in Spark's DDL form."""
     return ", ".join(f"{name} {_COLUMNS[name][0]}" for name in columns)
 
 
 def arrow_schema(columns: Sequence[str]) -> pa.Schema:
-    """As Arrow has it."""
+    """Return the schema for Arrow."""
     return pa.schema([(name, _COLUMNS[name][1]) for name in columns])

@@ -16,7 +16,7 @@ assert _HEAD.size == 20
 _BETWEEN = b"\0"  # two properties texts, of which hardly one has it
 _unpack_head = _HEAD.unpack_from
 _SIZE = struct.Struct(">H")
-_ENTRY_SIZE_MIN = _HEAD.size + _SIZE.size
+ENTRY_SIZE_MIN = _HEAD.size + _SIZE.size
 _pack_head, _pack_size = _HEAD.pack, _SIZE.pack
 _unpack_size = _SIZE.unpack_from
 
@@ -26,7 +26,7 @@ def pack_entries(entries: Iterable[tuple[int, bytes, bytes]]) -> bytes:
     parts: list[bytes] = []
     for flag, body, properties in entries:
         body_size, properties_size = len(body), len(properties)
-        head = _pack_head(_ENTRY_SIZE_MIN + body_size + properties_size, 0, 0, flag, body_size)
+        head = _pack_head(ENTRY_SIZE_MIN + body_size + properties_size, 0, 0, flag, body_size)
         parts += (head, body, _pack_size(properties_size), properties)
     return b"".join(parts)
 
@@ -39,7 +39,7 @@ def unpack_columns(data: bytes) -> tuple[list[int], list[bytes], list[str]]:
     flags, bodies, properties = [], [], []
     at, whole = 0, len(data)
     for number in range(1, BATCH_COUNT_MAX + 1):
-        if whole - at < _ENTRY_SIZE_MIN:
+        if whole - at < ENTRY_SIZE_MIN:
             break
         _, _, _, flag, body_size = _unpack_head(data, at)
         body_end = at + 20 + body_size
@@ -52,7 +52,7 @@ def unpack_columns(data: bytes) -> tuple[list[int], list[bytes], list[str]]:
         bodies.append(data[at + 20 : body_end])
         properties.append(data[body_end + 2 : end])
         at = end
-    if whole - at >= _ENTRY_SIZE_MIN:
+    if whole - at >= ENTRY_SIZE_MIN:
         raise TooLarge(f"more than {BATCH_COUNT_MAX} messages in a batch")
     if at < whole:
         raise Malformed(f"{whole - at} bytes at the end of a batch are no message")

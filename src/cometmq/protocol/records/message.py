@@ -32,25 +32,34 @@ _CRC_BITS = 0x7FFFFFFF
 LOCAL_HOST = Host("127.0.0.1", 0)
 
 
+# The fields before the body, with their formats in a record with two IPv4 hosts.
+_FIELDS = {
+    "size": "i",
+    "magic": "i",
+    "body_crc": "i",
+    "queue_id": "i",
+    "flag": "i",  # the user's own
+    "queue_offset": "q",
+    "physical_offset": "q",
+    "sys_flag": "i",
+    "born_ms": "q",
+    "born_host": "8s",
+    "stored_ms": "q",
+    "store_host": "8s",
+    "reconsume_times": "i",
+    "prepared_offset": "q",  # of the half message of a transaction
+    "body_size": "i",
+}
+_FORMATS = list(_FIELDS.values())
+# Byte offsets of the fields with two IPv4 hosts. An IPv6 host moves the fields after it.
+FIELD_OFFSETS = {
+    name: struct.calcsize(">" + "".join(_FORMATS[:rank])) for rank, name in enumerate(_FIELDS)
+}
+
+
 def _head(born_size: int, store_size: int) -> struct.Struct:
-    return struct.Struct(
-        ">"
-        "i"  # total size
-        "i"  # magic
-        "i"  # body crc
-        "i"  # queue id
-        "i"  # flag: the user's own
-        "q"  # queue offset
-        "q"  # physical offset
-        "i"  # sys flag
-        "q"  # born, ms
-        f"{born_size}s"  # born host
-        "q"  # stored, ms
-        f"{store_size}s"  # store host
-        "i"  # reconsume times
-        "q"  # prepared transaction offset
-        "i"  # body size; body, topic and properties follow
-    )
+    sizes = {"born_host": f"{born_size}s", "store_host": f"{store_size}s"}
+    return struct.Struct(">" + "".join((_FIELDS | sizes).values()))
 
 
 # By the two bits of the sys flag, shifted down: nothing, born host, store host, both are IPv6.

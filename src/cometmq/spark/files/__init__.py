@@ -1,1 +1,1 @@
-"""format('rocketmq-store'): store files as tables."""
+"""Readers of store files: log frames, queue units and the format `rocketmq-store`."""

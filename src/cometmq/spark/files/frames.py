@@ -1,7 +1,8 @@
-"""Where records start: in the body of a pull, and in a file of the log.
+"""Finds the start of each record in the body of a pull and in a file of the commit log.
 
-A pull's body is whole or refused. A file may end in a blank record, in zeros or in a torn record;
-after damage in its middle the next place is looked for where a record says that it stands there.
+The body of a pull must consist of whole records. A log file may end in a blank record, in zeros or
+in a torn record. After damage in the middle, reading resumes at the next record whose physical
+offset equals its position.
 """
 
 import struct
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from cometmq.errors import Malformed
-from cometmq.protocol.records.message import BLANK_MAGIC, MAGIC, RECORD_SIZE_MIN
+from cometmq.protocol.records.message import BLANK_MAGIC, FIELD_OFFSETS, MAGIC, RECORD_SIZE_MIN
 from cometmq.spark.read.decode import Records
 from cometmq.spark.read.property_table import Ints
 
@@ -21,14 +22,14 @@ _size_at = struct.Struct(">i").unpack_from
 _start_at = struct.Struct(">ii").unpack_from
 _physical_at = struct.Struct(">q").unpack_from
 _MAGIC_BYTES = struct.pack(">i", MAGIC)
-_PHYSICAL_AT = 28
-_RUN_MIN, _RUN_MAX = 16, 16_384  # records of one size that are worth a look, and of one look
+_PHYSICAL_AT = FIELD_OFFSETS["physical_offset"]
+_RUN_MIN, _RUN_MAX = 16, 16_384  # records of equal size that are searched together
 _STEPS = 128
-_STRETCH = 16_384  # records of a file that are looked at together
+_STRETCH = 16_384  # records of a file that are checked together
 
 
 def records_of_pull(body: bytes) -> Records:
-    """All of them; Malformed if the bytes are not records from end to end."""
+    """Return the records of a pull; Malformed unless the bytes are records from end to end."""
     data = pa.py_buffer(body)
     if len(body) < RECORD_SIZE_MIN:
         if len(body):
@@ -43,12 +44,12 @@ def records_of_pull(body: bytes) -> Records:
             starts, at = _steps(body, at, end)
         found.append(starts)
     if at != end:
-        raise Malformed(f"the last record of a pull's body ends {at - end} bytes after it")
+        raise Malformed(f"the last record ends {at - end} bytes after the end of the pull's body")
     return Records(data, np.concatenate(found)).check_whole()
 
 
 def _run(sizes: Ints, at: int, end: int) -> tuple[Ints, int]:
-    """Neighbours of one size, found at once, as messages of one kind often are; and their end."""
+    """Find consecutive records of equal size in one step; return their starts and their end."""
     size = int(sizes[at]) if end - at >= RECORD_SIZE_MIN else 0
     if size < RECORD_SIZE_MIN:
         return np.empty(0, np.int64), at
@@ -63,7 +64,7 @@ def _run(sizes: Ints, at: int, end: int) -> tuple[Ints, int]:
 
 
 def _steps(body: bytes, at: int, end: int) -> tuple[Ints, int]:
-    """The next ones, by their sizes, one by one; and their end."""
+    """Find the next records one by one; return their starts and their end."""
     starts: list[int] = []
     append = starts.append
     while at < end and len(starts) < _STEPS:
@@ -77,14 +78,14 @@ def _steps(body: bytes, at: int, end: int) -> tuple[Ints, int]:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A stretch of a file, before a good record, that holds none."""
+    """Bytes of a log file without a valid record, followed by a valid one."""
 
     offset: int
     size: int
 
 
 class LogFrames:
-    """One file of the log, by its first byte's place in the log."""
+    """One file of the commit log. `base` is the log offset of its first byte."""
 
     def __init__(self, source: bytes | mmap, base: int) -> None:
         self._source = source
@@ -93,13 +94,13 @@ class LogFrames:
         self._base = base
 
     def walk(self) -> Iterator[Records | Damage]:
-        """Good records, some thousands at a time, and the damage between them."""
+        """Yield valid records, some thousands at a time, and the damage between them."""
         at = 0
         while True:
             starts, stop = self._frames(at)
             good = self._good(starts)
             if len(good) == _STRETCH:
-                yield good.part(0, _STRETCH - 1)  # the last one may be the last of all
+                yield good.part(0, _STRETCH - 1)  # the last record may be torn: check it again
                 at = int(starts[-1])
                 continue
             at = int(starts[len(good)]) if len(good) < len(starts) else stop
@@ -114,14 +115,14 @@ class LogFrames:
             at = following
 
     def _is_torn(self, records: Records) -> bool:
-        """If the last one was not written to its end: zeros came in the place of some of it."""
+        """Return whether the last record is incomplete: zeros replace its end."""
         if not len(records):
             return False
         last = records.part(len(records) - 1, len(records))
         return bool(last.ends_in_zeros[0]) or not last.has_right_crc[0]
 
     def _frames(self, at: int) -> tuple[Ints, int]:
-        """Places that follow one from the other by their sizes, and where the last one ends."""
+        """Follow the sizes of records; return their starts and the end of the last one."""
         memory, last = self._memory, len(self._memory) - RECORD_SIZE_MIN
         starts: list[int] = []
         append = starts.append
@@ -134,7 +135,7 @@ class LogFrames:
         return np.array(starts, np.int64), at
 
     def _good(self, starts: Ints) -> Records:
-        """As many as there are good ones before the first bad one."""
+        """Return the records before the first invalid one."""
         found = Records(self._data, starts)
         if not len(starts):
             return found
@@ -149,7 +150,7 @@ class LogFrames:
         return bool(magic == BLANK_MAGIC and size == len(self._memory) - at)
 
     def _next(self, at: int) -> int | None:
-        """The next place with a good record."""
+        """Return the position of the next valid record."""
         while (magic_at := self._source.find(_MAGIC_BYTES, at + 4)) >= 0:
             at = magic_at - 4
             if at + RECORD_SIZE_MIN <= len(self._memory):

@@ -1,9 +1,9 @@
-"""The files of a store as they lie on disk, of a broker at work or a copy: only ever read.
+"""The files of a broker's store, running or copied. They are never written.
 
     commitlog/00000000000000000000       records, one after the other
     consumequeue/TOPIC/QUEUE/000...      20-byte units: physical offset, record size, tag code
 
-See docs/disk.md. A queue's units say where its records are, so no record is looked for.
+See docs/disk.md. The units of a queue point to its records, so that the log is not searched.
 """
 
 import mmap
@@ -19,18 +19,23 @@ import pyarrow as pa
 from cometmq.errors import BadSetting
 from cometmq.spark.read.decode import Records
 from cometmq.spark.read.property_table import Ints
+from cometmq.store.log.commit_log import NAME_DIGITS
+from cometmq.store.queue.consume_queue import NO_RECORD, UNIT, UNIT_SIZE
 
-_UNIT = np.dtype([("physical", ">i8"), ("size", ">i4"), ("tag", ">i8")])
-assert _UNIT.itemsize == 20
-_NO_RECORD = 2**31 - 1  # as a size: there is none, or it is damaged
-_NAME_DIGITS = 20
-_UNITS_MAX = 16_384  # looked at together
+_UNIT = np.dtype(
+    [
+        (name, f">{kind}")
+        for name, kind in zip(("physical", "size", "tag"), UNIT.format[1:], strict=True)
+    ]
+)
+assert _UNIT.itemsize == UNIT_SIZE
+_UNITS_MAX = 16_384  # units that are read together
 _MAPS_MAX = 16
 
 
 @dataclass(frozen=True)
 class Missing:
-    """A unit of a queue whose record is not there or is not good."""
+    """A unit of a queue whose record is missing or damaged."""
 
     queue_offset: int
     physical_offset: int
@@ -38,29 +43,29 @@ class Missing:
 
 @dataclass(frozen=True)
 class StoreSnapshot:
-    """A folder `storePathRootDir`, and where its log is if not in it."""
+    """A folder `storePathRootDir` and the folder of its commit log, which may be elsewhere."""
 
     root: str
     log_folder: str
 
     @classmethod
     def of(cls, path: str, log_path: str | None) -> "StoreSnapshot":
-        """BadSetting if it is no store."""
+        """Raise BadSetting unless the folder is a store."""
         log = Path(log_path) if log_path else Path(path) / "commitlog"
         if not log.is_dir():
             option = "commitLogPath" if log_path else "path"
-            raise BadSetting(f"option {option}: there is no folder {log}, so this is no store")
+            raise BadSetting(f"option {option}: not a store, because folder {log} does not exist")
         return cls(str(path), str(log))
 
     # The log
 
     @cached_property
     def log_files(self) -> list[tuple[int, Path]]:
-        """By the place of their first byte."""
+        """The files of the log, with the log offset of their first byte."""
         return _numbered(Path(self.log_folder))
 
     def records_at(self, physical: Ints, sizes: Ints) -> Iterator[tuple[Ints, Records]]:
-        """Which of them are in one file, and their records there: not looked at yet."""
+        """Yield, per log file, the indexes of the offsets in it and their unchecked records."""
         bases = np.array([base for base, _ in self.log_files] or [0], np.int64)
         files = np.searchsorted(bases, physical, "right") - 1
         for number in np.unique(files).tolist():
@@ -75,11 +80,11 @@ class StoreSnapshot:
 
     @property
     def has_queues(self) -> bool:
-        """A copy may be of the log alone."""
+        """Whether the folder contains queues. A copy may contain the log alone."""
         return (Path(self.root) / "consumequeue").is_dir()
 
     def queues(self) -> list[tuple[str, int]]:
-        """Topic and number of each."""
+        """Return topic and id of every queue."""
         folder = Path(self.root) / "consumequeue"
         return sorted(
             (topic.name, int(queue.name))
@@ -90,12 +95,12 @@ class StoreSnapshot:
         )
 
     def bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
-        """The first queue offset whose record is in the log, and the end."""
+        """Return the first queue offset whose record is in the log, and the end of the queue."""
         files = self._unit_files(topic, queue_id)
         if not files:
             return 0, 0
         end = 0
-        for base, path in reversed(files):  # a file made ahead of need has no unit
+        for base, path in reversed(files):  # a preallocated file has no units
             used = np.flatnonzero(_units(path)["size"])
             if len(used):
                 end = base // _UNIT.itemsize + int(used[-1]) + 1
@@ -104,27 +109,27 @@ class StoreSnapshot:
         for base, path in files:
             units = _units(path)
             there = (units["physical"] >= log_start) & (units["size"] != 0)
-            real = np.flatnonzero(there & ((units["size"] != _NO_RECORD) | (units["physical"] > 0)))
+            real = np.flatnonzero(there & ((units["size"] != NO_RECORD) | (units["physical"] > 0)))
             if len(real):
                 return base // _UNIT.itemsize + int(real[0]), end
         return end, end
 
     def read(self, topic: str, queue_id: int, start: int, end: int) -> Iterator[Records | Missing]:
-        """The records of a range of a queue, in order but for the place of what is missing."""
-        held: list[Ints] = []
+        """Yield the records of a range in order; missing ones follow their neighbors."""
+        pending: list[Ints] = []
         first = start
         for units in self._stretches(topic, queue_id, start, end):
-            held.append(units)
-            count = sum(map(len, held))
+            pending.append(units)
+            count = sum(map(len, pending))
             if count >= _UNITS_MAX:
-                yield from self._read(np.concatenate(held), first)
-                held = []
+                yield from self._read(np.concatenate(pending), first)
+                pending = []
                 first += count
-        if held:
-            yield from self._read(np.concatenate(held), first)
+        if pending:
+            yield from self._read(np.concatenate(pending), first)
 
     def _stretches(self, topic: str, queue_id: int, start: int, end: int) -> Iterator[Ints]:
-        """The units of a range, not too many at a time: a file may have few or very many."""
+        """Yield the units of a range, at most _UNITS_MAX at a time."""
         for base, path in self._unit_files(topic, queue_id):
             first = base // _UNIT.itemsize
             if first >= end:
@@ -143,7 +148,7 @@ class StoreSnapshot:
             else:
                 good = records.is_whole
                 there = records
-                if not good.all():  # so that nothing is read past the end
+                if not good.all():  # nothing may be read past the end of the file
                     there = Records(records.data, np.where(good, records.starts, 0))
                 good &= there.physical_offsets == physical[chosen]
                 good &= there.sizes == sizes[chosen]
@@ -160,12 +165,12 @@ def _numbered(folder: Path) -> list[tuple[int, Path]]:
     return sorted(
         (int(path.name), path)
         for path in folder.iterdir()
-        if path.name.isdigit() and len(path.name) == _NAME_DIGITS and path.stat().st_size
+        if path.name.isdigit() and len(path.name) == NAME_DIGITS and path.stat().st_size
     )
 
 
 def _units(path: Path) -> Ints:
-    """A file of them: read, as it is small, so that it does not change under us."""
+    """Read a file of units. It is small, and a copy does not change while it is used."""
     data = path.read_bytes()
     return np.frombuffer(data, _UNIT, len(data) // _UNIT.itemsize)
 
@@ -174,12 +179,12 @@ _maps: OrderedDict[tuple[str, int], mmap.mmap] = OrderedDict()
 
 
 def mapped(path: Path) -> mmap.mmap:
-    """A file of the log, mapped to read; kept for the next task of this process."""
+    """Map a file of the log for reading. Later tasks of this process reuse the map."""
     key = str(path), path.stat().st_ino
     if key not in _maps:
         with path.open("rb") as file:
             _maps[key] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         while len(_maps) > _MAPS_MAX:
-            _maps.popitem(last=False)  # closed once nobody reads in it
+            _maps.popitem(last=False)  # closed when the last reader releases it
     _maps.move_to_end(key)
     return _maps[key]

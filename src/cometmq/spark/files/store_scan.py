@@ -1,7 +1,7 @@
-"""`format("rocketmq-store")`: the files of a store as a table, with no broker asked.
+"""`format("rocketmq-store")`: reads the files of a store without a broker.
 
-By queues, which is what a read over the network gives; or by the log, where there are no queues or
-everything is wanted, in the order in which it was stored.
+Reads by queue, like a read over the network, or by log, in the order in which messages were stored.
+Reading by log also works without queue files and finds records that no queue points to.
 """
 
 import logging
@@ -18,8 +18,17 @@ from cometmq.errors import BadSetting
 from cometmq.protocol.names import is_system_topic
 from cometmq.spark.files.frames import Damage, LogFrames
 from cometmq.spark.files.store_files import Missing, StoreSnapshot, mapped
-from cometmq.spark.options import Parse, moment, only_one, parsed, pattern, text, topics, whole
-from cometmq.spark.options import yes_or_no as flag
+from cometmq.spark.options import (
+    Parse,
+    boolean,
+    moment,
+    only_one,
+    parsed,
+    pattern,
+    text,
+    topics,
+    whole,
+)
 from cometmq.spark.read.batches import batches
 from cometmq.spark.read.decode import Records
 from cometmq.spark.read.pull import DataLost
@@ -30,9 +39,9 @@ log = logging.getLogger(__name__)
 _PARTITION_MAX = 2_000_000
 
 
-def _way(name: str, value: str) -> str:
+def _order(name: str, value: str) -> str:
     if value not in ("queues", "log"):
-        raise BadSetting(f"option {name} is {value!r}: queues, or log")
+        raise BadSetting(f"option {name} is {value!r}: expected queues or log")
     return value
 
 
@@ -42,11 +51,11 @@ _OPTIONS: dict[str, Parse] = {
     "brokerName": text,
     "subscribe": topics,
     "subscribePattern": pattern,
-    "by": _way,
+    "by": _order,
     "startingTimestamp": moment,
     "endingTimestamp": moment,
-    "failOnDataLoss": flag,
-    "verifyCrc": flag,
+    "failOnDataLoss": boolean,
+    "verifyCrc": boolean,
     "maxRecordsPerPartition": whole,
     "columns": lambda name, value: chosen_columns(value),
 }
@@ -54,7 +63,7 @@ _OPTIONS: dict[str, Parse] = {
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """What a scan is asked for."""
+    """The parsed options of a scan."""
 
     files: StoreSnapshot
     by_log: bool
@@ -70,11 +79,13 @@ class ScanOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "ScanOptions":
-        """BadSetting, which names the option, if it cannot be."""
+        """Parse the options that Spark passes; BadSetting names the wrong option."""
         found = parsed(given, _OPTIONS, {})
         only_one(found, ("subscribe", "subscribePattern"))
         if "path" not in found:
-            raise BadSetting("option path is missing: the storePathRootDir of a broker, or a copy")
+            raise BadSetting(
+                "option path is missing: expected the storePathRootDir of a broker or a copy of it"
+            )
         files = StoreSnapshot.of(found["path"], found.get("commitLogPath"))
         by = found.get("by", "queues" if files.has_queues else "log")
         if by == "queues" and not files.has_queues:
@@ -94,7 +105,7 @@ class ScanOptions:
         )
 
     def wants(self, topic: str) -> bool:
-        """If its rows are asked for: all are, if none are named."""
+        """Return whether the topic is selected. Without a selection, all are."""
         if self.pattern is not None:
             return re.fullmatch(self.pattern, topic) is not None and not is_system_topic(topic)
         return not self.topics or topic in self.topics
@@ -102,7 +113,7 @@ class ScanOptions:
 
 @dataclass(frozen=True)
 class QueuePart(InputPartition):
-    """A range of a queue."""
+    """A partition that reads a range of a queue."""
 
     topic: str
     queue_id: int
@@ -112,44 +123,44 @@ class QueuePart(InputPartition):
 
 @dataclass(frozen=True)
 class LogPart(InputPartition):
-    """A file of the log."""
+    """A partition that reads a file of the log."""
 
     base: int
     path: str
 
 
 class StoreSource(DataSource):
-    """See docs/pipeline.md for its options."""
+    """The data source that Spark finds as `rocketmq-store`. Options: docs/pipeline.md."""
 
     @classmethod
     def name(cls) -> str:
-        """As users write it."""
+        """Return the name of the format."""
         return "rocketmq-store"
 
     def schema(self) -> str:
-        """All columns, or those of the option."""
+        """Return all columns, or those of the option `columns`."""
         return ddl(ScanOptions.of(self.options).columns)
 
     def reader(self, schema: object) -> "StoreReader":
-        """Of what is there when it is planned."""
+        """Return a reader of the files that exist when the read is planned."""
         return StoreReader(ScanOptions.of(self.options))
 
 
 class StoreReader(DataSourceReader):
-    """Reads files that every worker must see under the same path."""
+    """Plans and reads partitions. All workers must see the files under the same path."""
 
     def __init__(self, options: ScanOptions) -> None:
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Ranges of queues, or files of the log."""
+        """Return ranges of queues or files of the log."""
         options = self._options
         if options.by_log:
             return [LogPart(base, str(path)) for base, path in options.files.log_files]
         known = options.files.queues()
-        strange = set(options.topics) - {topic for topic, _ in known}
-        if strange:
-            raise BadSetting(f"option subscribe: the store has no topic {sorted(strange)[0]}")
+        unknown = set(options.topics) - {topic for topic, _ in known}
+        if unknown:
+            raise BadSetting(f"option subscribe: the store has no topic {sorted(unknown)[0]}")
         found: list[InputPartition] = []
         for topic, queue_id in known:
             if options.wants(topic):
@@ -160,7 +171,7 @@ class StoreReader(DataSourceReader):
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a worker."""
+        """Yield the Arrow batches of a partition; runs in a worker."""
         if isinstance(partition, QueuePart):
             yield from self._read_queue(partition)
         elif isinstance(partition, LogPart):
@@ -171,7 +182,7 @@ class StoreReader(DataSourceReader):
         found = options.files.read(part.topic, part.queue_id, part.start, part.end)
         for each in found:
             if isinstance(each, Missing):
-                self._lose(
+                self._report_loss(
                     f"the record of {part.topic}, queue {part.queue_id}, offset"
                     f" {each.queue_offset}, at {each.physical_offset} of the log"
                 )
@@ -181,7 +192,7 @@ class StoreReader(DataSourceReader):
     def _read_log(self, part: LogPart) -> Iterator[pa.RecordBatch]:
         for each in LogFrames(mapped(Path(part.path)), part.base).walk():
             if isinstance(each, Damage):
-                self._lose(f"{each.size} bytes at {each.offset} of the log")
+                self._report_loss(f"a region of {each.size} bytes at {each.offset} of the log")
                 continue
             chosen = bool(self._options.topics) or self._options.pattern is not None
             for batch in self._batches(each.where(each.is_delivered), with_topic=chosen):
@@ -195,7 +206,7 @@ class StoreReader(DataSourceReader):
             records = records.where(records.stored_ms < options.end_ms)
         if options.verify_crc and not records.has_right_crc.all():
             bad = records.where(~records.has_right_crc)
-            self._lose(f"the body of the record at {bad.physical_offsets[0]} of the log")
+            self._report_loss(f"the body of the record at {bad.physical_offsets[0]} of the log")
             records = records.where(records.has_right_crc)
         columns = options.columns
         if with_topic and "topic" not in columns:
@@ -203,15 +214,15 @@ class StoreReader(DataSourceReader):
         yield from batches(records, options.broker_name, columns)
 
     def _of_topics(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Only rows of topics that are asked for; a batch has few."""
+        """Return the rows of selected topics."""
         names = [name for name in batch["topic"].unique().to_pylist() if self._options.wants(name)]
         chosen = batch.filter(pc.is_in(batch["topic"], pa.array(names, pa.string())))
         return chosen.select(self._options.columns)
 
-    def _lose(self, what: str) -> None:
+    def _report_loss(self, what: str) -> None:
         if self._options.fail_on_data_loss:
             raise DataLost(
-                f"{what} is damaged or gone."
-                " With the option failOnDataLoss=false such are passed over"
+                f"{what} is damaged or missing."
+                " Set the option failOnDataLoss=false to skip damaged records"
             )
-        log.warning("passed over, as it is damaged or gone: %s", what)
+        log.warning("skipped, because it is damaged or missing: %s", what)

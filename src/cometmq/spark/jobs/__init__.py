@@ -1,4 +1,4 @@
-"""Ready jobs on topics and stores, one a file: each reads, and leaves its result and a picture.
+"""Ready-made jobs on topics and store files, one per module. Each writes a result and a chart.
 
-A job is a function of a Spark session, so that a test or a notebook calls it as the command does.
+A job is a function of a Spark session, so that tests and notebooks call it like the command does.
 """

@@ -1,4 +1,4 @@
-"""`archive`: topics to Parquet, by day and topic, each message once."""
+"""`archive`: writes topics to Parquet by day and topic, exactly once."""
 
 from pathlib import Path
 
@@ -12,9 +12,10 @@ from cometmq.spark.report.report_folder import Report, rows_of
 
 
 def archive(spark: SparkSession, source: Options, out: Path) -> JobOutcome:
-    """Goes on where it was.
+    """Resume from the checkpoint and archive all new messages.
 
-    Spark's own list of files in the folder makes each message be there once: read it with Spark.
+    Read the result with Spark: its file list in the folder excludes files of failed attempts, which
+    other readers would count twice.
     """
     report = Report(out)
     picture = report.file("report.png")
@@ -23,7 +24,7 @@ def archive(spark: SparkSession, source: Options, out: Path) -> JobOutcome:
     finish(parts.option("path", str(out)), out)
     schema = stored.schema
     counted = (
-        spark.read.schema(schema)  # which an archive of no messages cannot tell
+        spark.read.schema(schema)  # an empty archive has no files to infer it from
         .parquet(str(out))
         .groupBy("day", "topic")
         .agg(f.count("*").alias("messages"), f.sum(f.length("body")).alias("bytes"))
@@ -32,10 +33,10 @@ def archive(spark: SparkSession, source: Options, out: Path) -> JobOutcome:
     rows = rows_of(counted)
     bars(
         picture,
-        "Messages archived, by day",
+        "Archived messages by day",
         [(str(day), topic, count) for day, topic, count, _ in rows],
         "messages",
-        place="day stored, UTC",
+        place="store day, UTC",
     )
     files = [out, report.table(counted.columns, rows), picture]
     return JobOutcome("archive", counted.columns, rows, files)

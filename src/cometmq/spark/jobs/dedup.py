@@ -1,4 +1,4 @@
-"""`dedup`: of messages with the same key only the first, to Parquet or to a topic, once."""
+"""`dedup`: writes the first message of each key to Parquet or to a topic, exactly once."""
 
 import csv
 from pathlib import Path
@@ -17,7 +17,7 @@ from cometmq.spark.report.report_folder import Report
 _COLUMNS = ("run", "read", "kept", "dropped", "late")
 _SHOWN_MAX = 20
 _SENT = ("body", "tags", "keys", "properties")
-# One message, one name: for those that have no key.
+# Identifies a message that has no key.
 _PLACE = ("topic", "brokerName", "queueId", "queueOffset")
 
 
@@ -30,11 +30,11 @@ def dedup(
     within_ms: int = 86_400_000,
     to_topic: str | None = None,
 ) -> JobOutcome:
-    """Goes on where it was. A key is remembered for so long after the time of its message.
+    """Resume from the checkpoint. A key is remembered for `within_ms` of store time.
 
-    A message that comes when its key would be forgotten already is late: Spark drops it, whether it
-    is the first of its key or not. So late ones are an alarm. The table has a row for each run that
-    found messages.
+    A message that arrives after its key may have expired is late: Spark drops it, even if it is the
+    first one of its key. Late messages raise an alarm. The table has one row per run that read
+    messages.
     """
     report = Report(out)
     picture, runs = report.file("report.png"), report.file("runs.csv")
@@ -48,7 +48,7 @@ def dedup(
     table = _with_run(runs, _observed(done, "seen"), _observed(done, "kept"), late)
     bars(
         picture,
-        f"Messages kept, dropped as their key ({by}) was there before, and late",
+        f"Messages kept, dropped as duplicates (key: {by}), and dropped as late",
         [
             (str(run), name, count)
             for run, _, *counts in table[-_SHOWN_MAX:]
@@ -60,7 +60,7 @@ def dedup(
     files = [*([] if to_topic else [out]), report.table(_COLUMNS, table), picture]
     alarm = ""
     if late:
-        alarm = f"{late} messages came later than --within allows, and are not in the result"
+        alarm = f"{late} messages arrived later than --within allows and are not in the result"
     return JobOutcome("dedup", _COLUMNS, table, files, alarm)
 
 
@@ -81,11 +81,11 @@ def _observed(done: list[Any], name: str) -> int:
 
 
 def _with_run(path: Path, seen: int, kept: int, late: int) -> list[tuple[int, ...]]:
-    """What earlier runs have told, and this one."""
+    """Return the rows of earlier runs and append the row of this run."""
     rows: list[tuple[int, ...]] = []
     if path.exists():
         with path.open(newline="") as file:
-            # Files may be older than the last column.
+            # Older files lack the last column.
             rows = [(*map(int, row), 0)[: len(_COLUMNS)] for row in csv.reader(file)]
     if seen or not rows:
         rows.append((len(rows) + 1, seen, kept, seen - kept - late, late))

@@ -1,4 +1,4 @@
-"""`dlq`: messages that could not be consumed: retried, or given up."""
+"""`dlq`: counts the messages in retry and dead-letter topics."""
 
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ from cometmq.spark.report.report_folder import Report, rows_of
 _READ = "topic,tags,properties,reconsumeTimes,storeTimestamp"
 _COLUMNS = ("kind", "group", "topic", "tag", "times", "messages", "first", "last")
 _SHOWN_MAX = 20
+_KINDS = {"dead": "dead letters", "retry": "retries"}
 
 
 def left_over(source: Options, groups: tuple[str, ...] = ()) -> list[str]:
-    """The retry and dead-letter topics there are; NoRoute if there are none."""
+    """Return the existing retry and dead-letter topics; NoRoute if there are none."""
     known = ask(source, topics.names)
     wanted = {make(group) for group in groups for make in (retry_topic, dlq_topic)}
     found = [
@@ -31,14 +32,14 @@ def left_over(source: Options, groups: tuple[str, ...] = ()) -> list[str]:
     ]
     if not found:
         whose = f"of the groups {', '.join(groups)}" if groups else "of any group"
-        raise NoRoute(f"there is no retry or dead-letter topic {whose} at {source['nameServer']}")
+        raise NoRoute(f"no retry or dead-letter topic {whose} exists at {source['nameServer']}")
     return found
 
 
 def dlq(
     spark: SparkSession, source: Options, out: Path, groups: tuple[str, ...] = ()
 ) -> JobOutcome:
-    """By group, topic, tag and how often it was tried."""
+    """Count messages by group, topic, tag and number of attempts."""
     report = Report(out)
     picture = report.file("report.png")
     names = left_over(source, groups)
@@ -48,19 +49,19 @@ def dlq(
     table += [_unread(source, name) for name in closed]
     counts: dict[tuple[str, str], int] = {}
     for kind, group, topic, _, _, messages, *_ in table:
-        place = f"{group}: {topic}", {"dead": "given up", "retry": "tried again"}[kind]
+        place = f"{group}: {topic}", _KINDS[kind]
         counts[place] = counts.get(place, 0) + messages
     largest = sorted({place for place, _ in counts}, key=lambda place: -_total(counts, place))
     bars(
         picture,
-        "Messages that could not be consumed, by group and topic",
+        "Messages in dead-letter and retry topics, by group and topic",
         [
             (place, kind, counts.get((place, kind), 0))
             for place in largest[:_SHOWN_MAX]
-            for kind in ("given up", "tried again")
+            for kind in _KINDS.values()
         ],
         "messages",
-        place="group, and topic sent to",
+        place="group: original topic",
         across=True,
     )
     return JobOutcome("dlq", _COLUMNS, table, [report.table(_COLUMNS, table), picture])
@@ -90,11 +91,11 @@ def _counted(spark: SparkSession, source: Options, names: list[str]) -> list[tup
 
 
 def _unread(source: Options, name: str) -> tuple[Any, ...]:
-    """Of a topic that the brokers let nobody read: its messages, by its offsets."""
+    """Count the messages of a topic that is not readable by its offsets."""
     bounds = ask(source, lambda admin: topics.offsets(admin, name)).values()
     kind, prefix = ("dead", DLQ_PREFIX) if name.startswith(DLQ_PREFIX) else ("retry", RETRY_PREFIX)
     count = sum(each.max_offset - each.min_offset for each in bounds)
-    return kind, name.removeprefix(prefix), "? (may not be read)", "?", None, count, None, None
+    return kind, name.removeprefix(prefix), "? (not readable)", "?", None, count, None, None
 
 
 def _total(counts: dict[tuple[str, str], int], place: str) -> int:

@@ -1,4 +1,4 @@
-"""By what two messages are one: a choice of the person who runs the job."""
+"""The option --key: what identifies a message, so that two messages with one key are the same."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as f
@@ -10,14 +10,14 @@ COLUMNS = "msgId,keys,properties,body"
 
 
 def check_key(by: str) -> str:
-    """BadSetting if there is no such choice."""
+    """Raise BadSetting unless the value of --key is valid."""
     if by in ("id", "keys", "body") or (by.startswith(_PROPERTY) and by != _PROPERTY):
         return by
-    raise BadSetting(f"option --key is {by!r}: id, keys, body, or property:NAME")
+    raise BadSetting(f"option --key is {by!r}: expected id, keys, body or property:NAME")
 
 
 def key_of(by: str) -> Column:
-    """Null in a message that has none."""
+    """Return the key as a column; null for a message without one."""
     if by.startswith(_PROPERTY):
         return f.col("properties")[by.removeprefix(_PROPERTY)]
     return {
@@ -28,7 +28,7 @@ def key_of(by: str) -> Column:
 
 
 def columns_for(by: str) -> str:
-    """What of a message is needed for it."""
+    """Return the columns that the key is computed from."""
     if by.startswith(_PROPERTY):
         return "properties"
     return {"id": "msgId", "keys": "keys", "body": "body"}[by]

@@ -1,6 +1,6 @@
-"""`lag`: how many messages groups have still to consume, queue by queue, and how that goes on.
+"""`lag`: samples the lag of consumer groups by queue and charts it over time.
 
-Each run adds a sample to a CSV file; the table is of the last one, the picture of all of them.
+Each run appends a sample to a CSV file. The table shows the last sample, the chart shows all.
 """
 
 import csv
@@ -25,14 +25,14 @@ _SCHEMA = (
     " end bigint, consumed bigint, behind bigint, seconds_behind double"
 )
 _COLUMNS = [part.split()[0] for part in _SCHEMA.split(",")]
-_POINTS_MAX = 2_000  # of one line of the picture
+_POINTS_MAX = 2_000  # per line of the chart
 _QUEUES_SHOWN_MAX = 8
 
 Sample = tuple[datetime, str, str, str, int, int, int, int, float | None]
 
 
 def sample(source: Options, groups: Sequence[str]) -> list[Sample]:
-    """How far each group is now; NoRoute if no broker knows one of them."""
+    """Return the current lag of each queue; NoRoute if no broker knows a group."""
 
     async def all_groups(admin: AdminSession) -> list[Sample]:
         now_ms = int(time.time() * 1000)
@@ -40,7 +40,7 @@ def sample(source: Options, groups: Sequence[str]) -> list[Sample]:
         for group in groups:
             places = (await progress.consumed(admin, group)).offset_table
             if not places:
-                raise NoRoute(f"option --group: no broker has offsets of a group {group}")
+                raise NoRoute(f"option --group: no broker has offsets of group {group}")
             for queue, place in sorted(places.items()):
                 behind = max(0, place.broker_offset - place.consumer_offset)
                 waits = behind and place.last_timestamp > 0
@@ -69,7 +69,7 @@ def lag(
     groups: Sequence[str],
     fail_over: int | None = None,
 ) -> JobOutcome:
-    """An alarm if a group is further behind than allowed."""
+    """Append a sample. Raises an alarm if a group lags by more than `fail_over` messages."""
     report = Report(out)
     picture = report.file("report.png")
     samples = out / "samples.csv"
@@ -88,13 +88,13 @@ def lag(
     )
     lines(
         picture,
-        f"Backlog of {groups[0]}, by queue" if by_queue else "Backlog of groups",
+        f"Lag of {groups[0]} by queue" if by_queue else "Lag by group",
         sorted(rows_of(drawn)),
-        "messages not consumed yet",
+        "messages not yet consumed",
     )
     behind = {group: sum(row[7] for row in now if row[1] == group) for group in groups}
     over = [
-        f"{group} is {count} messages behind"
+        f"{group} lags by {count} messages"
         for group, count in behind.items()
         if fail_over is not None and count > fail_over
     ]
@@ -103,7 +103,7 @@ def lag(
 
 
 def _add(path: Path, rows: Sequence[Sample]) -> None:
-    """To what earlier runs have told."""
+    """Append samples; a new file starts with a header."""
     is_new = not path.exists()
     with path.open("a", newline="") as file:
         writer = csv.writer(file)

@@ -1,13 +1,14 @@
-"""`reconcile`: what was sent against what was consumed, message by message.
+"""`reconcile`: compares sent with consumed messages, by key.
 
-Sent is what is in the topic. Consumed is what one of these says, the choice being the user's:
+Sent messages are those in the topic. The user chooses what counts as consumed:
 
-    the traces of a group     a listener took it with success, under the sender's unique key
-    another topic             a message with the same key is there: of a consumer that passes on
-    an archive                a row with the same key is there
+    the traces of a group     a listener consumed the message successfully
+    another topic             it contains a message with the same key
+    an archive                it contains a row with the same key
 
-A message is lost if nobody consumed it, unless it is younger than the time it is given; it is late
-if the first consumption came longer after it was stored than that; and double if there were two.
+A message is late if it was first consumed longer than `late_ms` after it was stored, and double if
+it was consumed more often than sent. A message that was not consumed is lost, or waiting if it is
+not older than `late_ms`.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from cometmq.spark.jobs.keys import columns_for, key_of
 from cometmq.spark.jobs.sources import Options, read
 from cometmq.spark.jobs.trace_records import CONSUMED, calls
 from cometmq.spark.options import ReadOptions
-from cometmq.spark.read.offset_bounds import Places
+from cometmq.spark.read.offset_bounds import OffsetBounds
 from cometmq.spark.report.charts import bars
 from cometmq.spark.report.outcome import JobOutcome
 from cometmq.spark.report.report_folder import Report, rows_of
@@ -32,7 +33,7 @@ STATES = ("consumed", "late", "double", "waiting", "lost")
 
 @dataclass(frozen=True)
 class Consumed:
-    """Where to look for what was consumed: one of them is given."""
+    """The source of consumed messages. Exactly one of trace, topic and lake is set."""
 
     group: str | None = None
     trace: Options | None = None
@@ -40,7 +41,7 @@ class Consumed:
     lake: Path | None = None
 
     def rows(self, spark: SparkSession, by: str) -> DataFrame:
-        """Keys, with the time of each consumption in ms."""
+        """Return the key and the time in ms of each consumption."""
         if self.trace is not None:
             done = calls(spark, self.trace).where((f.col("kind") == CONSUMED) & f.col("success"))
             return done.where(f.col("group") == self.group).select(
@@ -54,13 +55,13 @@ class Consumed:
 
 
 def check(source: Options, by: str) -> None:
-    """BadSetting if what was consumed cannot be told apart by topic."""
-    topics = sorted({queue.topic for queue in Places(ReadOptions.of(source)).queues()})
+    """Raise BadSetting if consumed messages cannot be assigned to one of several topics."""
+    topics = sorted({queue.topic for queue in OffsetBounds(ReadOptions.of(source)).queues()})
     if len(topics) > 1 and by != "id":
         raise BadSetting(
             f"option --topic names {len(topics)} topics ({', '.join(topics[:8])}): with --key"
-            f" {by}, what was consumed of one would count for all that have the key; give one of"
-            " them, or --key id"
+            f" {by}, a message consumed from one would count for all with the same key; give one"
+            " topic, or --key id"
         )
 
 
@@ -74,7 +75,7 @@ def reconcile(
     late_ms: int,
     now_ms: int,
 ) -> JobOutcome:
-    """The states of all keys, those that are not well as Parquet; an alarm if any is lost."""
+    """Count keys by state and write lost, late and double ones. Lost keys raise an alarm."""
     check(source, by)
     report = Report(out)
     picture = report.file("report.png")
@@ -113,15 +114,15 @@ def reconcile(
     columns, table = _table(counted)
     bars(
         picture,
-        "Messages sent, by what became of them",
+        "Sent messages by state",
         [(state, topic, row[at]) for topic, *row in table for at, state in enumerate(STATES)],
         "messages, by key",
-        place="what became of them",
+        place="state",
         logarithmic=True,
     )
     lost = sum(row[columns.index("lost")] for row in table)
     files = [out / "keys", report.table(columns, table), picture]
-    alarm = f"{lost} of the messages are lost: {out / 'keys'}" if lost else ""
+    alarm = f"{lost} messages are lost: {out / 'keys'}" if lost else ""
     return JobOutcome("reconcile", columns, table, files, alarm)
 
 

@@ -1,4 +1,4 @@
-"""`replay`: an archive back into a topic, each message once, as fast as is asked for."""
+"""`replay`: sends an archive to a topic, in order, exactly once, at an optional rate."""
 
 import time
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from cometmq.spark.report.outcome import JobOutcome
 from cometmq.spark.report.report_folder import Report
 from cometmq.spark.schema import COLUMNS, ddl
 
-_TOGETHER = str(64 << 20)  # bytes of files: sorted in memory by one task
+_BATCH_SIZE = str(64 << 20)  # bytes of files that one task sorts in memory
 _SENT = ("body", "tags", "keys", "properties", "queueId")
 _SLICES_A_SECOND = 10
 _ROWS_OF_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -35,17 +35,17 @@ def replay(
     end_ms: int | None = None,
     rate: int | None = None,
 ) -> JobOutcome:
-    """Goes on where it was, and on with what the archive gets.
+    """Resume from the checkpoint and send what was added to the archive.
 
-    One task sends, so that messages leave in the order in which they were stored. Queues keep
-    their numbers where the topic has as many.
+    A single task sends, so that messages are sent in the order in which they were stored. A message
+    goes to the queue with its old id, modulo the number of queues.
     """
     check(lake, server, topic)
     report = Report(out)
     picture = report.file("report.png")
     queues = len(cluster_at(server).route(topic).to_write)
     rows = spark.readStream.schema(f"{ddl(COLUMNS)}, day date").option(
-        "maxBytesPerTrigger", _TOGETHER
+        "maxBytesPerTrigger", _BATCH_SIZE
     )
     chosen = _chosen(rows.parquet(str(lake)), topics, start_ms, end_ms)
     prepared = (
@@ -66,7 +66,7 @@ def replay(
     columns = ("batch", "begun", "messages", "seconds")
     bars(
         picture,
-        f"Messages sent to {topic}, by batch of this run",
+        f"Messages sent to {topic} by batch of this run",
         [(str(number), topic, count) for number, _, count, _ in table[-_SHOWN_MAX:]],
         "messages",
         place="batch",
@@ -76,7 +76,7 @@ def replay(
 
 @contextmanager
 def _small_batches(spark: SparkSession, rate: int | None) -> Iterator[None]:
-    """Rows go from one worker to the next in batches, which would let them pass in bursts."""
+    """Make Spark pass small Arrow batches between workers, so that a rate is not bursty."""
     if rate is None:
         yield
         return
@@ -93,9 +93,9 @@ def _slice(rate: int) -> int:
 
 
 def check(lake: Path, server: Options, topic: str) -> None:
-    """An error that says what is not there."""
+    """Raise an error if the archive or the topic does not exist."""
     if not lake.is_dir():
-        raise BadSetting(f"argument ARCHIVE: there is no folder {lake}")
+        raise BadSetting(f"argument ARCHIVE: folder {lake} does not exist")
     cluster_at(server).route(topic)
 
 
@@ -111,13 +111,13 @@ def _chosen(
 
 
 class Pace:
-    """Puts messages in order, and lets so many a second pass. Runs in a worker."""
+    """Sorts messages by store time and limits their rate. Runs in a worker."""
 
     def __init__(self, rate: int | None) -> None:
         self._rate = rate
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Of one micro-batch, which is held: its size is bounded."""
+        """Sort one micro-batch in memory; `maxBytesPerTrigger` bounds its size."""
         held = list(batches)
         if not held:
             return

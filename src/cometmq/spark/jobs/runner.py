@@ -1,4 +1,4 @@
-"""A job run once, or again and again until it is stopped; and what it found, shown."""
+"""Runs a job once or repeatedly, and prints its results."""
 
 import sys
 from collections.abc import Callable
@@ -10,30 +10,30 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from cometmq.spark.read.progress import Bar
+from cometmq.spark.read.progress import ProgressBar
 from cometmq.spark.report.outcome import JobOutcome
 from cometmq.spark.setup.session import session
 from cometmq.spark.setup.spark_errors import in_one_line
 
-FOUND = 3  # how a command ends whose job found what it was to find out
+ALARM_EXIT_CODE = 3
 _SHOWN_MAX = 50
 
 Job = Callable[[SparkSession], JobOutcome]
 
 
 def run(title: str, job: Job, master: str, every_ms: int | None) -> int:
-    """The command's exit code. An alarm ends also a job that goes on."""
+    """Run the job and return the exit code. An alarm also ends a repeated job."""
     bar_console, console = Console(stderr=True), Console()
     with in_one_line():
         spark = session(master)
         try:
             while True:
-                with Bar(spark, title, bar_console):
+                with ProgressBar(spark, title, bar_console):
                     outcome = job(spark)
                 show(outcome, console)
                 if outcome.alarm:
                     print(f"cometmq: {outcome.alarm}", file=sys.stderr)
-                    return FOUND
+                    return ALARM_EXIT_CODE
                 if every_ms is None:
                     return 0
                 Event().wait(every_ms / 1000)
@@ -44,9 +44,9 @@ def run(title: str, job: Job, master: str, every_ms: int | None) -> int:
 
 
 def show(outcome: JobOutcome, console: Console) -> None:
-    """The last rows of its table, and where its files are."""
+    """Print the last rows of the table and the paths of the files."""
     left_out = len(outcome.rows) - _SHOWN_MAX
-    caption = f"{left_out} rows before these are in the file" if left_out > 0 else None
+    caption = f"{left_out} earlier rows are in the file" if left_out > 0 else None
     table = Table(caption=caption)
     for column in outcome.columns:
         table.add_column(column, overflow="fold")
@@ -59,7 +59,7 @@ def show(outcome: JobOutcome, console: Console) -> None:
 
 
 def _text(value: Any) -> str:
-    """For people. A time to the second and without its zone, so that it fits; the file has all."""
+    """Format a cell. Times are shortened to seconds to fit; the CSV file has them in full."""
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S")
     return "" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""`scan`: what is in the files of a store, topic by topic, and what is wrong with it."""
+"""`scan`: summarizes the files of a store by topic, with gaps and damage."""
 
 from pathlib import Path
 
@@ -14,10 +14,10 @@ _PLACES = "topic,queueId,queueOffset"
 
 
 def scan(spark: SparkSession, store: Options, out: Path, *, verify: bool = False) -> JobOutcome:
-    """Messages, bytes of bodies and times of each topic, offsets that are missing between others.
+    """Count messages, body bytes and missing offsets of each topic.
 
-    With `verify`, bodies that are not what their checksum says: read twice, with a look at the
-    checksums and without, and the difference told.
+    With `verify`, also count bodies with a wrong checksum: the store is read with and without
+    verification, and the difference is the number of damaged bodies.
     """
     report = Report(out)
     picture = report.file("report.png")
@@ -40,7 +40,7 @@ def scan(spark: SparkSession, store: Options, out: Path, *, verify: bool = False
     rows = rows_of(topics)
     treemap(
         picture,
-        "Bytes of message bodies in the store, by topic",
+        "Bytes of message bodies by topic",
         [(topic, count) for topic, _, _, count, *_ in rows],
         {topic for topic, _, _, _, missing, damaged, *_ in rows if missing or damaged},
     )

@@ -1,4 +1,4 @@
-"""What jobs read: topics, once or as a stream, and what brokers tell."""
+"""Inputs of jobs: topics as batches or streams, and admin requests to brokers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,38 +12,38 @@ from cometmq.admin.session import AdminConfig, AdminSession
 from cometmq.remoting.tls import client_context
 from cometmq.spark.options import READ, ReadOptions, cluster_of, parsed
 from cometmq.spark.read.cluster import Cluster
-from cometmq.spark.read.offset_bounds import Places
+from cometmq.spark.read.offset_bounds import OffsetBounds
 
 Options = Mapping[str, str]
 T = TypeVar("T")
 
 _STARTS_MAX = 3
-_NO_WORKER = "Python worker failed to connect back"  # in ten seconds, on a machine that is busy
+_NO_WORKER = "Python worker failed to connect back"  # Spark waits 10 s, too short when busy
 _OF_SERVERS = {"nameserver", "accesskey", "secretkey", "tls", "pulltimeoutms", "brokertimeoutms"}
 
 
 def check(source: Options) -> None:
-    """An error that names the option, the topic or the address, before anything is begun."""
-    Places(ReadOptions.of(source)).queues()
+    """Check options, topics and servers; the error names the wrong one."""
+    OffsetBounds(ReadOptions.of(source)).queues()
 
 
 def server_options(source: Options) -> dict[str, str]:
-    """The options that say who is spoken to and how, not what is read."""
+    """Return the options that describe the servers, without those that select messages."""
     return {name: value for name, value in source.items() if name.lower() in _OF_SERVERS}
 
 
 def cluster_at(source: Options) -> Cluster:
-    """That the options speak of."""
+    """Return the cluster of the option nameServer."""
     return cluster_of(parsed(source, READ, {}))
 
 
 def read(spark: SparkSession, source: Options) -> DataFrame:
-    """What is there now."""
+    """Return the messages that exist now."""
     return spark.read.format("rocketmq").options(**source).load()
 
 
 def stream(spark: SparkSession, source: Options) -> DataFrame:
-    """From the beginning on, unless the options say otherwise."""
+    """Return a stream that starts at the earliest offset unless the options say otherwise."""
     options = {} if _begins(source) else {"startingOffsets": "earliest"}
     return spark.readStream.format("rocketmq").options(**options, **source).load()
 
@@ -53,9 +53,9 @@ def _begins(source: Options) -> bool:
 
 
 def finish(writer: Any, out: Path) -> list[Any]:
-    """Run a stream to the end of what is there; it goes on from there the next time.
+    """Run a stream up to the current end and return the progress of each micro-batch.
 
-    Gives what Spark says of each micro-batch.
+    The checkpoint is in the output folder: the next run resumes from it.
     """
     prepared = writer.option("checkpointLocation", str(out / "_checkpoint"))
     prepared = prepared.trigger(availableNow=True)
@@ -75,7 +75,7 @@ def finish(writer: Any, out: Path) -> list[Any]:
 
 
 def ask(source: Options, question: Callable[[AdminSession], Awaitable[T]]) -> T:
-    """Have brokers asked by the admin tool's functions."""
+    """Run a function of the admin tools and return its result."""
     cluster = cluster_at(source)
     access = cluster.access
 

@@ -1,4 +1,4 @@
-"""`trace`: how long sends and consumptions took, by group, as clients' traces tell."""
+"""`trace`: the duration of sends and consumptions by group, from trace records."""
 
 from pathlib import Path
 
@@ -11,28 +11,28 @@ from cometmq.spark.report.charts import cumulative, heat
 from cometmq.spark.report.outcome import JobOutcome
 from cometmq.spark.report.report_folder import Report, rows_of
 
-_COLUMNS_OF_TIME = 60  # of the heat map
-_FINE_MS = 100  # costs up to here are drawn as they are, those above by two digits
+_COLUMNS_OF_TIME = 60  # of the heat map, at most
+_FINE_MS = 100  # the curve rounds longer durations to two digits
 
 
 def trace(spark: SparkSession, source: Options, out: Path) -> JobOutcome:
-    """Percentiles of the cost in ms; their distribution, and how it changed over time."""
+    """Compute percentiles of the duration in ms; chart its distribution and its course."""
     report = Report(out)
     curve, map_ = report.file("cost.png"), report.file("heat.png")
     found = calls(spark, source).cache()
     try:
         table = _table(found)
         rows = rows_of(table)
-        told = found.where(f.col("kind") != UNREADABLE)
-        counts = sorted(rows_of(told.groupBy("kind", "group", _rounded().alias("costMs")).count()))
+        readable = found.where(f.col("kind") != UNREADABLE)
+        counts = rows_of(readable.groupBy("kind", "group", _rounded().alias("costMs")).count())
         cumulative(
             curve,
-            "How long sends and consumptions took",
-            [(f"{kind} {group}", cost, count) for kind, group, cost, count in counts],
-            "cost, ms",
-            "share of calls that took no longer, %",
+            "Duration of sends and consumptions",
+            [(f"{kind} {group}", cost, count) for kind, group, cost, count in sorted(counts)],
+            "duration, ms",
+            "share of calls up to this duration, %",
         )
-        heat(map_, "Cost of calls over time", _cells(told), "cost, ms", "calls")
+        heat(map_, "Duration of calls over time", _cells(readable), "duration, ms", "calls")
     finally:
         found.unpersist()
     files = [report.table(table.columns, rows), curve, map_]
@@ -70,15 +70,15 @@ def _rounded() -> "f.Column":
     return f.when(f.col("costMs") <= _FINE_MS, f.col("costMs")).otherwise(rough)
 
 
-def _cells(told: DataFrame) -> list[tuple[float, int, int]]:
-    """Of (time in ms, cost as a power of 2, calls): so many columns of time at most."""
-    first, last = told.agg(f.min("timeMs"), f.max("timeMs")).first() or (None, None)
+def _cells(readable: DataFrame) -> list[tuple[float, int, int]]:
+    """Return (time in ms, binary logarithm of the duration, calls) for the heat map."""
+    first, last = readable.agg(f.min("timeMs"), f.max("timeMs")).first() or (None, None)
     if first is None:
         return []
     step = max(1, -(-(last - first + 1) // _COLUMNS_OF_TIME))
     column = f.floor((f.col("timeMs") - first) / step) * step + first
     power = f.ceil(f.log2(f.greatest("costMs", f.lit(1))))
-    counted = told.where("timeMs is not null").groupBy(
+    counted = readable.where("timeMs is not null").groupBy(
         column.cast("bigint").alias("at"), power.cast("int").alias("power")
     )
     return [tuple(row) for row in rows_of(counted.count())]

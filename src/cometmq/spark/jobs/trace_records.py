@@ -1,4 +1,4 @@
-"""Trace records as rows of a table: what producers and consumers tell of each message."""
+"""Trace records of producers and consumers as rows of a table."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -32,7 +32,7 @@ _COLUMNS: dict[str, tuple[str, pa.DataType]] = {
 }
 _SCHEMA = pa.schema([(name, kind) for name, (_, kind) in _COLUMNS.items()])
 
-# What of each kind is told, in the order of the columns.
+# The row of each kind of record, in the order of the columns.
 _ROWS: dict[type[Trace], Callable[[Any], tuple[Any, ...]]] = {
     SentTrace: lambda t: (SENT, t.time_ms, t.group, t.message_id, "", t.cost_ms, t.success),
     TakenTrace: lambda t: (TAKEN, t.time_ms, t.group, t.message_id, t.request_id, None, None),
@@ -50,9 +50,9 @@ _ROWS: dict[type[Trace], Callable[[Any], tuple[Any, ...]]] = {
 
 
 def calls(spark: SparkSession, source: Options) -> DataFrame:
-    """Sends and consumptions: kind, timeMs, group, id, costMs, success; and what is no record.
+    """Return sends, consumptions and unreadable records: kind, timeMs, group, id, costMs, success.
 
-    Some clients say with the end of a consumption who it was and when, others only with its start.
+    Some clients record group and time at the end of a consumption, others only at its start.
     """
     options = {"subscribe": TRACE_TOPIC, **source, "columns": "body"}
     kinds = ", ".join(f"`{name}` {kind}" for name, (kind, _) in _COLUMNS.items())
@@ -74,7 +74,7 @@ def calls(spark: SparkSession, source: Options) -> DataFrame:
 
 
 def _parsed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a worker."""
+    """Parse the bodies of trace messages; runs in a worker."""
     for batch in batches:
         rows = [row for body in batch["body"].to_pylist() for row in _rows_of(body)]
         columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
@@ -89,5 +89,5 @@ def _rows_of(body: bytes) -> Iterator[tuple[Any, ...]]:
         try:
             for trace in decode_traces(text):
                 yield _ROWS[type(trace)](trace)
-        except Malformed:  # one that a stranger wrote is counted, and the others are read
+        except Malformed:  # count the record and go on with the next one
             yield UNREADABLE, None, None, "", "", None, None

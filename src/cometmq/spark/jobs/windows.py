@@ -1,4 +1,4 @@
-"""`windows`: how many messages there were in each stretch of time, late ones counted where due."""
+"""`windows`: counts messages in windows of event time, with a watermark for late ones."""
 
 from pathlib import Path
 
@@ -26,10 +26,10 @@ def windows(
     watermark_ms: int = 60_000,
     time: str = "storeTimestamp",
 ) -> JobOutcome:
-    """Counts of each topic by event time, of windows that are closed. Goes on where it was.
+    """Resume from the checkpoint and write the counts of closed windows by topic.
 
-    A window closes when a message came that is so much younger than its end. `time` is a column, or
-    an expression of Spark's SQL.
+    A window closes when a message arrives whose event time is later than its end by the watermark.
+    `time` is a column or a Spark SQL expression.
     """
     report = Report(out)
     picture = report.file("report.png")
@@ -50,6 +50,6 @@ def windows(
     finish(writer.option("path", str(out)), out)
     found = spark.read.schema(_SCHEMA).parquet(str(out)).orderBy("start", "topic")
     table = rows_of(found)
-    lines(picture, "Messages by event time", table, f"messages in {window_ms / 1000:g} s")
+    lines(picture, "Messages by event time", table, f"messages per {window_ms / 1000:g} s")
     files = [out, report.table(found.columns, table), picture]
     return JobOutcome("windows", found.columns, table, files)

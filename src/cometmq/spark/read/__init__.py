@@ -1,1 +1,1 @@
-"""The reading half of format('rocketmq'): sources, pulls and decoding."""
+"""The reading half of `format("rocketmq")`: source, pulls and decoding."""

@@ -1,7 +1,8 @@
-"""Records as Arrow batches, none of them larger than a worker can hold.
+"""Records as Arrow batches of bounded size.
 
-Records come a few megabytes at a time. That bounds a batch, but for compressed bodies: those of a
-few megabytes may be gigabytes. They are inflated one by one, and a batch ends when it has enough.
+Records arrive a few megabytes at a time, which bounds a batch unless bodies are compressed: a few
+megabytes may inflate to gigabytes. Compressed bodies are inflated one by one, and a batch ends when
+it reaches its size.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,11 +12,11 @@ import pyarrow as pa
 from cometmq.spark.read.decode import Records
 
 _ROWS_MAX = 16_384
-_INFLATED_SIZE = 32 << 20  # of one batch; a single body may be larger
+_INFLATED_SIZE = 32 << 20  # limit for one batch; a single body may be larger
 
 
 def batches(records: Records, broker_name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Their rows, in order. They must be whole."""
+    """Yield the rows in order. All records must be whole (`Records.is_whole`)."""
     for start in range(0, len(records), _ROWS_MAX):
         part = records.part(start, start + _ROWS_MAX)
         bounded = "body" in columns and part.is_compressed.any()

@@ -1,27 +1,17 @@
-"""Questions to name servers and brokers, one after the other: routes, bounds, offsets."""
+"""Blocking requests to the brokers of a cluster: routes, queue bounds and consumer offsets."""
 
 import logging
-import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cometmq.client.session.route import ClientRoute
-from cometmq.errors import (
-    BadSetting,
-    NoRoute,
-    PeerError,
-    Refused,
-    TimedOut,
-    Unreachable,
-    WorldError,
-)
+from cometmq.errors import NoRoute, PeerError, Refused, TimedOut, Unreachable, WorldError
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.protocol.bodies.route import MASTER_ID, TopicList, TopicRoute
+from cometmq.protocol.bodies.route import MASTER_ID
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.base import Header, read_header
-from cometmq.protocol.headers.namesrv import RouteHeader
 from cometmq.protocol.headers.offset import (
     OffsetReplyHeader,
     QueryOffsetHeader,
@@ -29,20 +19,17 @@ from cometmq.protocol.headers.offset import (
     SearchOffsetHeader,
     UpdateOffsetHeader,
 )
-from cometmq.protocol.java.fastjson import loads
-from cometmq.protocol.names import is_system_topic
-from cometmq.protocol.refusal import refusal_of
 from cometmq.spark.read.link import Access, BlockingLink, links_of
+from cometmq.spark.read.name_servers import fetch_route, matching_topics
 
 log = logging.getLogger(__name__)
 
-_TOGETHER_MAX = 32  # questions on their way
-_LEFT_BY_MACHINES = ("%RETRY%", "%DLQ%", "rmq_sys_")
+_IN_FLIGHT_MAX = 32  # requests of one call of `max_offsets`
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """By its name servers. A value: it may be sent to a worker."""
+    """A cluster, identified by its name servers. It can be pickled and sent to a worker."""
 
     name_servers: tuple[str, ...]
     access: Access
@@ -51,88 +38,70 @@ class Cluster:
     # Routes
 
     def route(self, topic: str, *, fresh: bool = False) -> ClientRoute:
-        """Who has the topic; NoRoute if nobody does."""
+        """Return the cached route, or fetch it; NoRoute if the topic is unknown."""
         if fresh or topic not in self._routes:
-            header = RouteHeader(topic=topic, accept_standard_json_only=True)
-            response = self._ask_name_server(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
-            if response.code != ResponseCode.SUCCESS:
-                raise NoRoute(
-                    f"there is no topic {topic}, say the name servers"
-                    f" {';'.join(self.name_servers)}: check its name, create it, or start the"
-                    " broker that has it"
-                )
-            self._routes[topic] = ClientRoute.of(topic, loads(bytes(response.body), TopicRoute))
+            self._routes[topic] = fetch_route(self.name_servers, self.access, topic)
         return self._routes[topic]
 
     def topics_like(self, pattern: str) -> list[str]:
-        """The users' topics whose whole name matches; none is no error, as one may come."""
-        response = self._ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
-        if response.code != ResponseCode.SUCCESS:
-            raise refusal_of(response, f"name server {self.name_servers[0]}")
-        wanted = re.compile(pattern)
-        names = loads(bytes(response.body), TopicList).topic_list
-        return sorted(
-            name
-            for name in names
-            if wanted.fullmatch(name)
-            and not is_system_topic(name)
-            and not name.startswith(_LEFT_BY_MACHINES)
-        )
-
-    def addresses(self, topic: str, broker_name: str, *, fresh: bool = False) -> Sequence[str]:
-        """Of the nodes of a broker, the master first."""
-        nodes = self.route(topic, fresh=fresh).brokers.get(broker_name, {})
-        if not nodes:
-            raise NoRoute(f"broker {broker_name} of topic {topic} is not known: is it down?")
-        return [nodes[each] for each in sorted(nodes)]
+        """Return the user topics whose whole name matches. An empty result is not an error."""
+        return matching_topics(self.name_servers, self.access, pattern)
 
     def link_to(self, topic: str, broker_name: str, *, fresh: bool = False) -> BlockingLink:
-        """To the first of its nodes that is there."""
+        """Connect to the first reachable node of a broker, trying the master first."""
+        nodes = self.route(topic, fresh=fresh).brokers.get(broker_name, {})
+        if not nodes:
+            raise NoRoute(f"broker {broker_name} of topic {topic} is not registered: is it down?")
         failures = []
-        for address in self.addresses(topic, broker_name, fresh=fresh):
+        for broker_id in sorted(nodes):
             try:
-                return links_of(self.access).to(address)
+                return links_of(self.access).to(nodes[broker_id])
             except Unreachable as error:
                 failures.append(str(error))
         raise Unreachable(f"broker {broker_name}: {'; '.join(failures)}")
 
     def master_link(self, topic: str, broker_name: str, *, fresh: bool = False) -> BlockingLink:
-        """To the only node that takes messages."""
+        """Connect to the master of a broker, the only node that accepts messages."""
         return links_of(self.access).to(self.master_address(topic, broker_name, fresh=fresh))
 
     def master_address(self, topic: str, broker_name: str, *, fresh: bool = False) -> str:
-        """Of the only node that takes messages."""
+        """Return the address of the master of a broker; NoRoute if none is registered."""
         nodes = self.route(topic, fresh=fresh).brokers.get(broker_name, {})
         if MASTER_ID not in nodes:
-            raise NoRoute(f"the master of broker {broker_name} of topic {topic} is not known")
+            raise NoRoute(f"the master of broker {broker_name} of topic {topic} is not registered")
         return nodes[MASTER_ID]
 
+    def is_master(self, queue: MessageQueue, address: str) -> bool:
+        """Return whether the cached route names this address as the queue's master."""
+        nodes = self.route(queue.topic).brokers.get(queue.broker_name, {})
+        return nodes.get(MASTER_ID) == address
+
     def forget_routes(self) -> None:
-        """They are asked for again."""
+        """Drop all cached routes."""
         self._routes.clear()
 
     # Queues
 
-    def first(self, queue: MessageQueue) -> int:
-        """The lowest offset whose message is still there."""
+    def min_offset(self, queue: MessageQueue) -> int:
+        """Return the lowest offset whose message still exists."""
         return self._offset(RequestCode.GET_MIN_OFFSET, queue, _header(queue))
 
-    def end(self, queue: MessageQueue) -> int:
-        """The offset of the next message."""
+    def max_offset(self, queue: MessageQueue) -> int:
+        """Return the offset that the next message gets."""
         return self._offset(RequestCode.GET_MAX_OFFSET, queue, _header(queue))
 
-    def ends(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, int]:
-        """The same of many: all are asked before an answer is waited for."""
+    def max_offsets(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, int]:
+        """Return `max_offset` of many queues. Requests are pipelined."""
         found: dict[MessageQueue, int] = {}
-        for start in range(0, len(queues), _TOGETHER_MAX):
-            some = queues[start : start + _TOGETHER_MAX]
+        for start in range(0, len(queues), _IN_FLIGHT_MAX):
+            some = queues[start : start + _IN_FLIGHT_MAX]
             try:
-                found |= self._ends_together(some)
-            except (Unreachable, NoRoute):  # one by one, each with its second chance
-                found |= {queue: self.end(queue) for queue in some}
+                found |= self._pipelined(some)
+            except (Unreachable, NoRoute):  # one by one, because `max_offset` retries
+                found |= {queue: self.max_offset(queue) for queue in some}
         return found
 
-    def _ends_together(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, int]:
+    def _pipelined(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, int]:
         asked: deque[tuple[MessageQueue, BlockingLink, int]] = deque()
         found: dict[MessageQueue, int] = {}
         try:
@@ -148,13 +117,13 @@ class Cluster:
                 link.abandon(opaque)
         return found
 
-    def near(self, queue: MessageQueue, time_ms: int) -> int:
-        """The offset of a message stored about that time: Apache's brokers give the nearest."""
+    def offset_near(self, queue: MessageQueue, time_ms: int) -> int:
+        """Return the offset of a message stored near that time, possibly shortly before it."""
         header = SearchOffsetHeader(topic=queue.topic, queue_id=queue.queue_id, timestamp=time_ms)
         return self._offset(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, queue, header)
 
-    def of_group(self, group: str, queue: MessageQueue) -> int | None:
-        """What the group has consumed; None if it never did."""
+    def consumer_offset(self, group: str, queue: MessageQueue) -> int | None:
+        """Return the offset that the group has committed; None if it never committed one."""
         header = QueryOffsetHeader(consumer_group=group, topic=queue.topic, queue_id=queue.queue_id)
         try:
             return self._offset(RequestCode.QUERY_CONSUMER_OFFSET, queue, header)
@@ -164,7 +133,7 @@ class Cluster:
             raise
 
     def commit(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Tell the brokers what the group has consumed."""
+        """Commit offsets of a group at the brokers."""
         for queue, offset in offsets.items():
             header = UpdateOffsetHeader(
                 consumer_group=group,
@@ -174,62 +143,42 @@ class Cluster:
             )
             self.ask_master(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
 
-    def tell(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """The same for people to see: a queue that cannot be told just now is a warning.
+    def try_commit(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Commit offsets that only serve monitoring: a failure is logged, not raised.
 
-        A broker that does not answer is not asked for its other queues.
+        After a broker did not answer, its other queues are skipped.
         """
-        away: set[str] = set()
+        unreachable: set[str] = set()
         for queue, offset in offsets.items():
-            if queue.broker_name in away:
+            if queue.broker_name in unreachable:
                 continue
             try:
                 self.commit(group, {queue: offset})
             except (Unreachable, TimedOut) as error:
-                away.add(queue.broker_name)
-                log.warning("broker %s is not told of %s: %s", queue.broker_name, group, error)
+                unreachable.add(queue.broker_name)
+                log.warning(
+                    "broker %s: offsets of group %s not committed: %s",
+                    queue.broker_name,
+                    group,
+                    error,
+                )
             except (WorldError, PeerError) as error:
-                log.warning("the offset of %s in %s is not told: %s", group, queue, error)
+                log.warning("%s: offset of group %s not committed: %s", queue, group, error)
 
     def ask_master(
         self, queue: MessageQueue, code: RequestCode, header: Header | None, body: bytes = b""
     ) -> Command:
-        """A request that must be granted; Refused if it is not."""
+        """Send a request to the queue's master; Refused unless the response is a success."""
         try:
             link = self.master_link(queue.topic, queue.broker_name)
             response = link.ask(code, header, body)
-        except (Unreachable, NoRoute):  # it may have moved, or only the connection was old
+        except (Unreachable, NoRoute):  # the broker may have moved, or the connection was stale
             link = self.master_link(queue.topic, queue.broker_name, fresh=True)
             response = link.ask(code, header, body)
         return link.granted(response)
 
     def _offset(self, code: RequestCode, queue: MessageQueue, header: Header) -> int:
         return read_header(self.ask_master(queue, code, header), OffsetReplyHeader).offset
-
-    def _ask_name_server(self, code: RequestCode, header: Header | None = None) -> Command:
-        failures = []
-        for address in self.name_servers:
-            for _ in range(2):  # a kept connection may be dead, a new one is not
-                try:
-                    return links_of(self.access).to(address).ask(code, header)
-                except (Unreachable, TimedOut) as error:
-                    failures.append(str(error))
-        raise Unreachable(
-            f"no name server answers ({'; '.join(dict.fromkeys(failures))}):"
-            " is the option nameServer right?"
-        )
-
-
-def name_servers_of(text: str) -> tuple[str, ...]:
-    """Of `host:port`s with semicolons or commas between them."""
-    found = tuple(part.strip() for part in re.split("[;,]", text) if part.strip())
-    for address in found:
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise BadSetting(f"option nameServer is {text!r}: host:port, or several with ;")
-    if not found:
-        raise BadSetting("option nameServer is empty: host:port, or several with ;")
-    return found
 
 
 def _header(queue: MessageQueue) -> QueueHeader:

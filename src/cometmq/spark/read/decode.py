@@ -1,14 +1,13 @@
-"""Records to Arrow: the hot loop of the pipeline, in numpy and pyarrow, with no Python a row.
+"""Decodes records to Arrow: the hot loop of the pipeline, without Python code per row.
 
-One decoder serves pull replies and mapped files of the log, since both are records. Fields of one
-kind are read at once, through a view of the buffer as big-endian numbers that start at every byte.
-The layout is drawn in protocol/records/message.py.
+The same decoder serves pull responses and mapped log files, because both contain records. A field
+is read for all records in one step, through a view of the buffer as big-endian integers at every
+byte. protocol/records/message.py defines the layout.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -17,37 +16,35 @@ from cometmq.errors import Malformed, NotInstalled, TooLarge
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.limits import BODY_INFLATED_SIZE_MAX
 from cometmq.protocol.records.compression import decompress
-from cometmq.protocol.records.hosts import unpack_host
-from cometmq.protocol.records.message import HEADS, MAGIC
+from cometmq.protocol.records.message import FIELD_OFFSETS, HEADS, MAGIC, body_crc
 from cometmq.protocol.records.properties import KEYS, TAGS, UNIQ_KEY
+from cometmq.spark.read.arrow_arrays import compute, constant, host_texts, string_lists, timestamps
 from cometmq.spark.read.property_table import Bytes, Ints, PropertyTable, slices
 from cometmq.spark.schema import arrow_schema
 
 Mask = np.ndarray[Any, Any]
 
-# Where a field stands in a record with two IPv4 hosts. A host of IPv6 moves what follows it.
-_SIZE, _MAGIC, _CRC, _QUEUE_ID, _FLAG = 0, 4, 8, 12, 16
-_QUEUE_OFFSET, _PHYSICAL, _SYS_FLAG, _BORN, _BORN_HOST = 20, 28, 36, 40, 48
-_STORED, _STORE_HOST, _RECONSUMED, _BODY_SIZE, _BODY = 56, 64, 72, 84, 88
-_V6_MORE = 12
-assert HEADS[0].size == _BODY
-assert HEADS[3].size == _BODY + 2 * _V6_MORE
+# Byte offsets in a record with two IPv4 hosts. An IPv6 host moves later fields by _V6_MORE.
+_SIZE, _MAGIC, _CRC, _QUEUE_ID, _FLAG, *_LATER = FIELD_OFFSETS.values()
+_QUEUE_OFFSET, _PHYSICAL, _SYS_FLAG, _BORN, _BORN_HOST, *_LATER = _LATER
+_STORED, _STORE_HOST, _RECONSUMED, _, _BODY_SIZE = _LATER
+_BODY = HEADS[0].size
+_V6_MORE = HEADS[1].size - _BODY
 
 _COMPRESSED = int(MessageFlag.COMPRESSED)
 _TRANSACTION = int(MessageFlag.TRANSACTION)
 _PREPARED, _ROLLBACK = int(MessageFlag.PREPARED), int(MessageFlag.ROLLBACK)
-_MS_MAX = (2**63 - 1) // 1000  # so many have a number of microseconds
-_SPACE, _NOT_ASCII = 32, 128  # what is between is no white space
+_SPACE, _NOT_ASCII = 32, 128  # bytes between these are never white space
 _HEX = np.array([f"{byte:02X}".encode() for byte in range(256)])
 
 
 class Records:
-    """Records of one buffer, by where each starts. What is asked of them is found then."""
+    """Records of one buffer, given by their start positions. Fields are decoded on demand."""
 
     def __init__(
         self, data: pa.Buffer, starts: Ints, inflated: Sequence[bytes] | None = None
     ) -> None:
-        self._inflated = inflated  # bodies of those that are compressed, where they are known
+        self._inflated = inflated  # the compressed bodies, inflated, if they are known
         self.data = data
         self.bytes: Bytes = np.frombuffer(data, np.uint8)
         self.starts = starts
@@ -55,64 +52,64 @@ class Records:
     def __len__(self) -> int:
         return len(self.starts)
 
-    # Both give themselves if that is all of them: what was found out already is kept.
+    # Both return self if all records are selected, which preserves cached fields.
 
     def where(self, chosen: Mask) -> "Records":
-        """Those of them."""
+        """Return the records that the mask selects."""
         return self if bool(chosen.all()) else Records(self.data, self.starts[chosen])
 
     def part(self, start: int, stop: int) -> "Records":
-        """From one rank to another."""
+        """Return the records from `start` up to, but not including, `stop`."""
         is_all = start <= 0 and stop >= len(self)
         return self if is_all else Records(self.data, self.starts[start:stop])
 
-    # What every record has
+    # Fields of every record
 
     @cached_property
     def sizes(self) -> Ints:
-        """Of whole records."""
+        """Sizes of the records, in bytes."""
         return self._numbers(">i4", self.starts + _SIZE)
 
     @cached_property
     def queue_offsets(self) -> Ints:
-        """Ranks in their queues."""
+        """Offsets in the queue."""
         return self._numbers(">i8", self.starts + _QUEUE_OFFSET)
 
     @cached_property
     def queue_ids(self) -> Ints:
-        """Of the queues they are in."""
+        """Queue ids of the records."""
         return self._numbers(">i4", self.starts + _QUEUE_ID)
 
     @cached_property
     def physical_offsets(self) -> Ints:
-        """Where in the log they say they are."""
+        """Offsets in the commit log, as the records state them."""
         return self._numbers(">i8", self.starts + _PHYSICAL)
 
     @cached_property
     def stored_ms(self) -> Ints:
-        """When they were stored."""
+        """Store times, in milliseconds since 1970."""
         return self._numbers(">i8", self.starts + _STORED + self._born_more)
 
     @cached_property
     def is_delivered(self) -> Mask:
-        """Not half of a transaction, nor the word that one was rolled back: no queue has these."""
+        """False for half messages and rollback records of transactions, which are in no queue."""
         kinds = self._sys_flags & _TRANSACTION
         found: Mask = (kinds != _PREPARED) & (kinds != _ROLLBACK)
         return found
 
     @cached_property
     def is_compressed(self) -> Mask:
-        """Those whose bodies are."""
+        """Whether the body is compressed."""
         found: Mask = self._sys_flags & _COMPRESSED != 0
         return found
 
     @cached_property
     def is_whole(self) -> Mask:
-        """Those whose magic and sizes are right: the only ones to ask for more."""
+        """Whether magic and sizes are consistent. Other fields are valid for whole records only."""
         room = len(self.bytes) - self.starts
         fits = room >= _BODY + 3
         good = fits.copy()
-        if not fits.all():  # so that nothing is read past the end
+        if not fits.all():  # nothing may be read past the end of the buffer
             return self._whole_of(fits)
         good &= self._numbers(">i4", self.starts + _MAGIC) == MAGIC
         good &= (self.sizes >= _BODY + 3 + self._more) & (self.sizes <= room)
@@ -132,26 +129,26 @@ class Records:
         return good
 
     def check_whole(self) -> "Records":
-        """Themselves; Malformed if one is not a record."""
+        """Return self; Malformed unless all records are whole."""
         bad = np.flatnonzero(~self.is_whole)
         if len(bad):
-            raise Malformed(f"the bytes at {self.starts[bad[0]]} are no record")
+            raise Malformed(f"the bytes at {self.starts[bad[0]]} are not a record")
         return self
 
     @cached_property
     def has_right_crc(self) -> Mask:
-        """Of the body. One by one: there is no other way."""
+        """Whether the CRC of the body is right. One call per body: zlib has no bulk function."""
         wanted = self._numbers(">i4", self.starts + _CRC).tolist()
         memory, starts, ends = memoryview(self.data), self._body_at, self._body_end
         found = [
-            crc32(memory[start:end]) & 0x7FFFFFFF == crc
+            body_crc(memory[start:end]) == crc
             for start, end, crc in zip(starts.tolist(), ends.tolist(), wanted, strict=True)
         ]
         return np.array(found, bool)
 
     @cached_property
     def ends_in_zeros(self) -> Mask:
-        """Those whose properties, or topic if they have none, end in a zero: no sender's do."""
+        """Whether the properties, or the topic without properties, end in a zero: a torn write."""
         ends = self.starts + self.sizes
         topic_end = self._body_end + 1 + self.bytes[self._body_end]
         last = self.bytes[np.where(topic_end + 2 == ends, topic_end, ends) - 1]
@@ -160,19 +157,19 @@ class Records:
 
     @cached_property
     def properties(self) -> PropertyTable:
-        """Of all of them."""
+        """The properties of all records."""
         starts = self._body_end + 3 + self.bytes[self._body_end]
         return PropertyTable(self.data, starts, self.starts + self.sizes)
 
     def batch(self, broker_name: str, columns: Sequence[str]) -> pa.RecordBatch:
-        """Their rows. They must be whole."""
+        """Return the rows of all records, which must be whole."""
         made = [_BUILDERS[name](self, broker_name) for name in columns]
         return pa.RecordBatch.from_arrays(made, schema=arrow_schema(columns))
 
     # Columns
 
     def topics(self) -> pa.Array:
-        """As the records say, which is nearly always one word for all of them."""
+        """Return the topics. Usually all records have the same one, which is checked first."""
         sizes = self.bytes[self._body_end]
         first_at, size = int(self._body_end[0]) + 1, int(sizes[0])
         if (sizes == size).all():
@@ -187,7 +184,7 @@ class Records:
         return found
 
     def message_ids(self) -> pa.Array:
-        """The senders' keys; offset ids, where there are none."""
+        """Return the senders' unique keys; the offset id where the key is missing."""
         unique = self.properties.column(UNIQ_KEY)
         if not unique.null_count:
             return unique
@@ -197,7 +194,7 @@ class Records:
         return compute().coalesce(unique, pa.array(own, pa.string()))
 
     def _offset_ids(self, rows: Ints) -> list[str]:
-        """Hex of the store host and the physical offset."""
+        """Return offset ids: store host and physical offset in hexadecimal."""
         some = Records(self.data, self.starts[rows])
         found = np.empty(len(rows), object)
         for is_v6, size in ((False, 8), (True, 20)):
@@ -215,7 +212,7 @@ class Records:
         return found.tolist()
 
     def bodies(self) -> pa.Array:
-        """As they were sent: those that are compressed are not any more."""
+        """Return the bodies, decompressed."""
         plain = slices(self.data, self._body_at, self._body_end, pa.binary())
         if not self.is_compressed.any():
             return plain
@@ -226,7 +223,7 @@ class Records:
         return compute().replace_with_mask(plain, mask, pa.array(inflated, pa.binary()))
 
     def inflated(self) -> Iterator[tuple[int, bytes]]:
-        """Rank and body of each that is compressed."""
+        """Yield the row and the decompressed body of each record whose body is compressed."""
         memory = memoryview(self.data)
         for row in np.flatnonzero(self.is_compressed).tolist():
             body = bytes(memory[self._body_at[row] : self._body_end[row]])
@@ -238,14 +235,14 @@ class Records:
             yield row, found
 
     def with_bodies(self, start: int, stop: int, inflated: Sequence[bytes]) -> "Records":
-        """From one rank to another, with the bodies of those that are compressed."""
+        """Return the records from `start` to `stop`, with their inflated bodies."""
         return Records(self.data, self.starts[start:stop], inflated)
 
     def key_lists(self) -> pa.Array:
-        """The words of KEYS."""
+        """Return the words of the property KEYS."""
         words = self.properties.column(KEYS)
         if words.null_count == len(words):
-            return _lists(np.zeros(len(self), np.int32), pa.array([], pa.string()))
+            return string_lists(np.zeros(len(self), np.int32), pa.array([], pa.string()))
         is_word = np.asarray(words.is_valid())
         words = words.drop_null()
         letters = np.frombuffer(words.buffers()[2], np.uint8)
@@ -254,35 +251,35 @@ class Records:
             pc = compute()
             words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(words))
             found = words.flatten()
-            is_some = np.asarray(pc.not_equal(found, ""))  # nothing but space is one empty word
+            is_some = np.asarray(pc.not_equal(found, ""))  # splitting blank text gives one ""
             ends = np.cumsum(np.asarray(pc.list_value_length(words)))
-            kept = np.concatenate(([0], np.cumsum(is_some)))
-            counts[is_word] = np.diff(kept[ends], prepend=0)
+            ranks = np.concatenate(([0], np.cumsum(is_some)))
+            counts[is_word] = np.diff(ranks[ends], prepend=0)
             words = found.filter(pa.array(is_some))
-        return _lists(counts, words)
+        return string_lists(counts, words)
 
     def born_hosts(self) -> pa.Array:
-        """Whence they were sent."""
+        """Return the addresses of the senders."""
         return self._hosts(self.starts + _BORN_HOST, self._born_more != 0)
 
     def store_hosts(self) -> pa.Array:
-        """Of the brokers that stored them."""
+        """Return the addresses of the brokers that stored the messages."""
         return self._hosts(self.starts + _STORE_HOST + self._born_more, self._store_more != 0)
 
     def born_times(self) -> pa.Array:
-        """By the clock of the sender."""
-        return _times(self._numbers(">i8", self.starts + _BORN))
+        """Return the send times, by the clock of the sender."""
+        return timestamps(self._numbers(">i8", self.starts + _BORN))
 
     def store_times(self) -> pa.Array:
-        """By the clock of the broker."""
-        return _times(self.stored_ms)
+        """Return the store times, by the clock of the broker."""
+        return timestamps(self.stored_ms)
 
     def flags(self) -> pa.Array:
-        """The senders' own."""
+        """Return the user-defined flags."""
         return pa.array(self._numbers(">i4", self.starts + _FLAG), pa.int32())
 
     def reconsumed(self) -> pa.Array:
-        """How often a consumer has failed them."""
+        """Return how often each message was sent back by a consumer."""
         return pa.array(self._numbers(">i4", self.starts + _RECONSUMED + self._more), pa.int32())
 
     # Parts
@@ -320,54 +317,16 @@ class Records:
         return self._body_at + self._numbers(">i4", self.starts + _BODY_SIZE + self._more)
 
     def _hosts(self, at: Ints, is_v6: Mask) -> pa.Array:
-        """`ip:port`: read once for all records that have the same."""
+        """Return `ip:port` texts. Each distinct host is formatted once."""
         if not is_v6.any():
-            return _host_texts(self.bytes, at, 8)
+            return host_texts(self.bytes, at, 8)
         if is_v6.all():
-            return _host_texts(self.bytes, at, 20)
-        parts = [_host_texts(self.bytes, at[~is_v6], 8), _host_texts(self.bytes, at[is_v6], 20)]
+            return host_texts(self.bytes, at, 20)
+        parts = [host_texts(self.bytes, at[~is_v6], 8), host_texts(self.bytes, at[is_v6], 20)]
         order = np.argsort(is_v6, kind="stable")
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
         return pa.concat_arrays(parts).take(pa.array(places))
-
-
-def compute() -> Any:
-    """Arrow's functions: 50 ms to load, which a process that only plans reads does without."""
-    import pyarrow.compute
-
-    return pyarrow.compute
-
-
-def constant(text: str, count: int) -> pa.Array:
-    """The same text in every row."""
-    return pa.repeat(pa.scalar(text, pa.string()), count)
-
-
-def _lists(counts: Ints, words: pa.Array) -> pa.Array:
-    bounds = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, out=bounds[1:])
-    kind = pa.list_(pa.field("element", pa.string()))
-    return pa.ListArray.from_arrays(pa.array(bounds), words, type=kind)
-
-
-def _host_texts(data: Bytes, at: Ints, size: int) -> pa.Array:
-    every = np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
-    packed = pa.py_buffer(np.ascontiguousarray(every[at]))
-    hosts = pa.FixedSizeBinaryArray.from_buffers(pa.binary(size), len(at), [None, packed])
-    encoded = hosts.dictionary_encode()
-    texts = [str(unpack_host(host)) for host in encoded.dictionary.to_pylist()]
-    if len(texts) == 1:
-        return constant(texts[0], len(at))
-    return pa.array(texts, pa.string()).take(encoded.indices)
-
-
-def _times(milliseconds: Ints) -> pa.Array:
-    """Null for a time so far off that microseconds cannot tell it."""
-    far = np.abs(milliseconds) > _MS_MAX
-    far |= milliseconds == -(2**63)
-    micros = np.where(far, 0, milliseconds) * 1000
-    return pa.array(micros, mask=far if far.any() else None).cast(pa.timestamp("us", tz="UTC"))
 
 
 _BUILDERS: dict[str, Callable[[Records, str], pa.Array]] = {

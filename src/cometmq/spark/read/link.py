@@ -1,7 +1,7 @@
-"""One blocking connection to a name server or broker. A Spark worker does one thing at a time.
+"""A blocking connection to a name server or broker, for Spark workers, which have one thread.
 
-Requests may be sent ahead: their answers are kept apart by number. The body of an answer is a view
-of the bytes as they came.
+Requests can be pipelined: responses are matched by their opaque number. The body of a response is a
+view of the received bytes.
 """
 
 import os
@@ -23,12 +23,16 @@ from cometmq.remoting.address import parse_address
 
 _SIZE = struct.Struct(">I")
 _OPAQUE_BITS = 0x7FFFFFFF
-_KEPT_MAX = 64  # answers that came before the one that is waited for
+_EARLY_MAX = 64  # responses that arrived before the awaited one
+# The broker has rejected the request for now; a later attempt may succeed.
+BUSY_CODES = frozenset(
+    {ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.FLOW_CONTROL}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How servers are spoken to: may be a key, and be sent to a worker."""
+    """Credentials, TLS and timeout of connections. Hashable, and can be sent to a worker."""
 
     access_key: str = ""
     secret_key: str = ""
@@ -37,7 +41,7 @@ class Access:
 
 
 class BlockingLink:
-    """See the top of the file. Unreachable or TimedOut, and it is of no more use."""
+    """One connection. After Unreachable or TimedOut it is closed and cannot be used again."""
 
     def __init__(self, address: str, access: Access) -> None:
         self.address = address
@@ -56,9 +60,9 @@ class BlockingLink:
             made = socket.create_connection((host, port), CONNECT_MS_MAX / 1000)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if tls:
-                from cometmq.remoting.tls import client_context  # 8 ms to load, for few
+                from cometmq.remoting.tls import client_context  # 8 ms to load, rarely needed
 
-                # As Java's client does by default: servers come with a certificate of their own.
+                # Like Java's client by default: servers have self-signed certificates.
                 made = client_context(verify=False).wrap_socket(made, server_hostname=host)
             made.settimeout(self._timeout_ms / 1000)
         except (OSError, ValueError) as error:
@@ -66,11 +70,11 @@ class BlockingLink:
         return made
 
     def ask(self, code: int, header: Header | None = None, body: bytes = b"") -> Command:
-        """One request and its answer, whatever it says."""
+        """Send a request and return its response, whatever its code."""
         return self.answer(self.send(code, header, body))
 
     def send(self, code: int, header: Header | None = None, body: bytes = b"") -> int:
-        """A request, by the number of which its answer is asked for."""
+        """Send a request and return its opaque number, with which `answer` finds the response."""
         request = Command(
             code=code,
             opaque=next(self._opaques) & _OPAQUE_BITS,
@@ -88,31 +92,31 @@ class BlockingLink:
         return request.opaque
 
     def answer(self, opaque: int) -> Command:
-        """Wait for it."""
+        """Wait for the response to a request."""
         while opaque not in self._early:
             response = self._read()
             if not response.is_response:
-                continue  # what a broker asks of clients is not for us
+                continue  # requests of brokers to clients are ignored
             if response.opaque in self._abandoned:
                 self._abandoned.remove(response.opaque)
                 continue
             self._early[response.opaque] = response
-            assert len(self._early) <= _KEPT_MAX, "answers nobody asks for"
+            assert len(self._early) <= _EARLY_MAX, "too many responses that nobody reads"
         return self._early.pop(opaque)
 
     def granted(self, response: Command) -> Command:
-        """The answer of a broker; Refused if it says no."""
+        """Return the response of a broker; Refused unless it is a success."""
         if response.code != ResponseCode.SUCCESS:
             raise refusal_of(response, f"broker {self.address}")
         return response
 
     def abandon(self, opaque: int) -> None:
-        """Nobody will ask for this answer."""
+        """Discard the response to a request, now or when it arrives."""
         if self._early.pop(opaque, None) is None:
             self._abandoned.add(opaque)
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         self.is_open = False
         self._socket.close()
 
@@ -128,10 +132,10 @@ class BlockingLink:
         frame[: _SIZE.size] = head
         self._filled(frame[_SIZE.size :])
         try:
-            (command,) = FrameDecoder().feed(cast(bytes, frame))  # a body is not copied again
+            (command,) = FrameDecoder().feed(cast(bytes, frame))  # does not copy the body
         except (Malformed, TooLarge, ValueError) as error:
             self.close()
-            raise Malformed(f"{self.address} sent no frame: {error}") from error
+            raise Malformed(f"{self.address} sent a malformed frame: {error}") from error
         return command
 
     def _filled(self, room: memoryview) -> memoryview:
@@ -140,7 +144,7 @@ class BlockingLink:
             while at < len(room):
                 got = self._socket.recv_into(room[at:])
                 if not got:
-                    raise ConnectionResetError("it closed the connection")
+                    raise ConnectionResetError("the peer closed the connection")
                 at += got
         except OSError as error:
             raise self._broken(error) from error
@@ -154,39 +158,39 @@ class BlockingLink:
 
 
 class Links:
-    """Connections by address, kept for the next task: worker processes are used again."""
+    """Connections by address. They are reused by later tasks of the same worker process."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._links: dict[str, BlockingLink] = {}
 
     def to(self, address: str) -> BlockingLink:
-        """The one there is, or a new one."""
+        """Return the open connection to an address, or open one."""
         link = self._links.get(address)
         if link is None or not link.is_open:
             link = self._links[address] = BlockingLink(address, self._access)
         return link
 
     def close(self) -> None:
-        """All of them."""
+        """Close all connections."""
         for link in self._links.values():
             link.close()
         self._links.clear()
 
     @property
     def has_broken(self) -> bool:
-        """If one of them is of no more use."""
+        """Whether a connection has failed since it was opened."""
         return any(not link.is_open for link in self._links.values())
 
 
-_kept: dict[tuple[int, Access], Links] = {}
+_pools: dict[tuple[int, Access], Links] = {}
 
 
 def links_of(access: Access) -> Links:
-    """Those of this process: a forked one has none of its parent's."""
+    """Return the connections of this process. A forked process does not use its parent's."""
     mine = os.getpid(), access
-    if mine not in _kept:
-        for stranger in [key for key in _kept if key[0] != mine[0]]:
-            del _kept[stranger]
-        _kept[mine] = Links(access)
-    return _kept[mine]
+    if mine not in _pools:
+        for stranger in [key for key in _pools if key[0] != mine[0]]:
+            del _pools[stranger]
+        _pools[mine] = Links(access)
+    return _pools[mine]

@@ -1,4 +1,4 @@
-"""Where a read begins and ends: words, times and numbers of options, as an offset of each queue."""
+"""Where a read begins and ends: resolves words, times and numbers of options to queue offsets."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.spark.options import ReadOptions
 from cometmq.spark.read.cluster import Cluster
 from cometmq.spark.read.offsets import EARLIEST, LATEST, Offsets
-from cometmq.spark.read.pull import one_stored_ms
+from cometmq.spark.read.probes import store_time_ms
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Of the queues that the options name, as they are now."""
+class OffsetBounds:
+    """Start and end offsets of the queues that the options select, as of now."""
 
     options: ReadOptions
 
@@ -22,7 +22,7 @@ class Places:
         return self.options.reading.cluster
 
     def queues(self) -> list[MessageQueue]:
-        """All there are at this moment."""
+        """Return the selected queues that exist now."""
         if self.options.assigned:
             for queue in self.options.assigned:
                 self._check_assigned(queue)
@@ -36,52 +36,52 @@ class Places:
         return sorted(found)
 
     def start(self, default: str) -> Offsets:
-        """Where the first batch begins."""
-        place = default if self.options.start is None else self.options.start
-        return self._place("startingOffsets", place, self.options.start_ms, EARLIEST)
+        """Return where the first batch begins."""
+        bound = default if self.options.start is None else self.options.start
+        return self._resolve("startingOffsets", bound, self.options.start_ms, EARLIEST)
 
     def end(self) -> Offsets:
-        """Where a batch read ends."""
-        place = "latest" if self.options.end is None else self.options.end
-        return self._place("endingOffsets", place, self.options.end_ms, LATEST)
+        """Return where a batch read ends."""
+        bound = "latest" if self.options.end is None else self.options.end
+        return self._resolve("endingOffsets", bound, self.options.end_ms, LATEST)
 
     def latest(self) -> Offsets:
-        """The ends of all queues."""
-        return self._cluster.ends(self.queues())
+        """Return the maximum offset of every queue."""
+        return self._cluster.max_offsets(self.queues())
 
-    def _place(
-        self, name: str, place: str | Offsets, times: int | Offsets | None, unnamed: int
+    def _resolve(
+        self, name: str, bound: str | Offsets, times: int | Offsets | None, unnamed: int
     ) -> Offsets:
-        """Queues that the numbers of an option leave out have a place too."""
+        """Return an offset for every queue; `unnamed` applies to queues missing in the option."""
         queues = self.queues()
         if times is not None:
             time_of = self._time_of(name, queues, times)
             return {queue: self.at_time(queue, time_of(queue)) for queue in queues}
-        if isinstance(place, str):
-            find = self._words[place]
+        if isinstance(bound, str):
+            find = self._words[bound]
             return {queue: find(queue) for queue in queues}
-        _check_queues(name, place, queues)
-        return {queue: self._numbered(queue, place.get(queue, unnamed)) for queue in queues}
+        _check_queues(name, bound, queues)
+        return {queue: self._numbered(queue, bound.get(queue, unnamed)) for queue in queues}
 
     @property
     def _words(self) -> dict[str, Callable[[MessageQueue], int]]:
         return {
-            "earliest": self._cluster.first,
-            "latest": self._cluster.end,
+            "earliest": self._cluster.min_offset,
+            "latest": self._cluster.max_offset,
             "group": self._consumed,
         }
 
     def _consumed(self, queue: MessageQueue) -> int:
-        """What the group has; the earliest, where it has nothing."""
+        """Return the group's offset; the earliest one if it has none."""
         assert self.options.group is not None, "checked with the options"
-        found = self._cluster.of_group(self.options.group, queue)
-        first = self._cluster.first(queue)
+        found = self._cluster.consumer_offset(self.options.group, queue)
+        first = self._cluster.min_offset(queue)
         return first if found is None else max(found, first)
 
     def _numbered(self, queue: MessageQueue, number: int) -> int:
         if number == EARLIEST:
-            return self._cluster.first(queue)
-        return self._cluster.end(queue) if number == LATEST else number
+            return self._cluster.min_offset(queue)
+        return self._cluster.max_offset(queue) if number == LATEST else number
 
     def _time_of(
         self, name: str, queues: list[MessageQueue], times: int | Offsets
@@ -95,16 +95,17 @@ class Places:
         return lambda queue: times[queue]
 
     def at_time(self, queue: MessageQueue, time_ms: int) -> int:
-        """The first offset whose message was stored then or later; the end, if there is none.
+        """Return the first offset stored at that time or later; the maximum offset if none is.
 
-        From the broker's word, which may be the message before: doubled steps, then halves.
+        Starts at the broker's answer, which may be a message before that time. Steps double until
+        the offset is enclosed; a binary search follows.
         """
-        first, end = self._cluster.first(queue), self._cluster.end(queue)
-        low, high = first, end  # the one before low is older, high is not
-        guess = min(max(self._cluster.near(queue, time_ms), first), max(end - 1, first))
+        first, end = self._cluster.min_offset(queue), self._cluster.max_offset(queue)
+        low, high = first, end  # invariant: low - 1 is older, high is not
+        guess = min(max(self._cluster.offset_near(queue, time_ms), first), max(end - 1, first))
         step = 1
         while low < high:
-            stored_ms = one_stored_ms(self.options.reading, queue, guess)
+            stored_ms = store_time_ms(self.options.reading, queue, guess)
             if stored_ms is not None and stored_ms < time_ms:
                 low = guess + 1
                 guess += step
@@ -119,10 +120,10 @@ class Places:
     def _check_assigned(self, queue: MessageQueue) -> None:
         known = self._cluster.route(queue.topic).to_read
         if queue not in known:
-            raise BadSetting(f"option assign: {queue} is not there; there are {list(known)[:8]}")
+            raise BadSetting(f"option assign: {queue} does not exist; known: {list(known)[:8]}")
 
 
-def _check_queues(name: str, places: Offsets, queues: list[MessageQueue]) -> None:
-    strange = [queue for queue in places if queue not in queues]
-    if strange:
-        raise BadSetting(f"option {name}: {strange[0]} is not there; there are {queues[:8]}")
+def _check_queues(name: str, offsets: Offsets, queues: list[MessageQueue]) -> None:
+    unknown = [queue for queue in offsets if queue not in queues]
+    if unknown:
+        raise BadSetting(f"option {name}: {unknown[0]} does not exist; known: {queues[:8]}")

@@ -1,7 +1,7 @@
-"""Offsets of queues as Spark keeps them, `{"topic":{"broker":{"0":23}}}`, and ranges between them.
+"""Queue offsets in Spark's JSON form, `{"topic":{"broker":{"0":23}}}`, and ranges between them.
 
-Whatever is made of two offsets is the same each time: a batch that is run again has the same
-partitions with the same messages.
+All functions are deterministic: a batch that Spark runs again has the same partitions with the same
+messages.
 """
 
 import json
@@ -12,12 +12,12 @@ from typing import Any
 from cometmq.errors import BadSetting
 from cometmq.protocol.bodies.queues import MessageQueue
 
-EARLIEST, LATEST = -2, -1  # in the JSON of an option
+EARLIEST, LATEST = -2, -1  # special offsets in the JSON of an option
 Offsets = dict[MessageQueue, int]
 
 
 def to_json(offsets: Mapping[MessageQueue, int]) -> dict[str, Any]:
-    """As Spark writes it to a checkpoint."""
+    """Return the form that Spark writes to a checkpoint."""
     tree: dict[str, Any] = {}
     for queue in sorted(offsets):
         brokers = tree.setdefault(queue.topic, {})
@@ -26,7 +26,7 @@ def to_json(offsets: Mapping[MessageQueue, int]) -> dict[str, Any]:
 
 
 def of_json(tree: Mapping[str, Any]) -> Offsets:
-    """As Spark gives it back."""
+    """Parse the form that Spark reads from a checkpoint."""
     return {
         MessageQueue(topic, broker, int(queue_id)): offset
         for topic, brokers in tree.items()
@@ -36,24 +36,24 @@ def of_json(tree: Mapping[str, Any]) -> Offsets:
 
 
 def of_option(name: str, text: str) -> Offsets:
-    """The JSON of an option; BadSetting, with its name, if it is none."""
+    """Parse the JSON of an option; BadSetting names the option if it is invalid."""
     found = _numbers_of_option(text)
     if found is None or min(found.values(), default=0) < EARLIEST:
         raise BadSetting(
-            f'option {name} is {text[:200]!r}: such as {{"topic":{{"broker":{{"0":23}}}}}},'
-            " where -2 is the earliest and -1 the latest"
+            f"option {name} is {text[:200]!r}: expected JSON such as"
+            ' {"topic":{"broker":{"0":23}}}, where -2 is the earliest and -1 the latest offset'
         )
     return found
 
 
 def times_of_option(name: str, text: str) -> Offsets:
-    """The same with a time in ms for each queue, where no number stands for a place."""
+    """Parse the JSON of an option with a time in ms for each queue, without special numbers."""
     found = _numbers_of_option(text)
     if found is None or min(found.values(), default=0) < 0:
         raise BadSetting(
-            f"option {name} is {text[:200]!r}: such as"
-            ' {"topic":{"broker":{"0":1767225600000}}}, milliseconds since 1970 from 0 up;'
-            f" earliest and latest are for the option {name.removesuffix('ByTimestamp')}"
+            f"option {name} is {text[:200]!r}: expected JSON such as"
+            ' {"topic":{"broker":{"0":1767225600000}}}, milliseconds since 1970;'
+            f" for earliest and latest use the option {name.removesuffix('ByTimestamp')}"
         )
     return found
 
@@ -67,7 +67,7 @@ def _numbers_of_option(text: str) -> Offsets | None:
 
 
 def queues_of_option(name: str, text: str) -> list[MessageQueue]:
-    """The JSON of `assign`: `{"topic":{"broker":[0,1]}}`."""
+    """Parse the JSON of `assign`: `{"topic":{"broker":[0,1]}}`."""
     try:
         found = [
             MessageQueue(topic, broker, queue_id)
@@ -79,12 +79,14 @@ def queues_of_option(name: str, text: str) -> list[MessageQueue]:
             return sorted(found)
     except (ValueError, AttributeError, TypeError):
         pass
-    raise BadSetting(f'option {name} is {text[:200]!r}: such as {{"topic":{{"broker":[0,1]}}}}')
+    raise BadSetting(
+        f'option {name} is {text[:200]!r}: expected JSON such as {{"topic":{{"broker":[0,1]}}}}'
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Messages of one queue: from `start` on, before `end`."""
+    """Messages of one queue from `start` up to, but not including, `end`."""
 
     queue: MessageQueue
     start: int
@@ -92,11 +94,11 @@ class Range:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Return the number of offsets."""
         return self.end - self.start
 
     def split(self, parts: int) -> Iterator["Range"]:
-        """Into as many parts of about one size, none of them empty."""
+        """Split into that many parts of about equal size; fewer if a part would be empty."""
         parts = max(1, min(parts, self.count))
         for part in range(parts):
             start = self.start + self.count * part // parts
@@ -109,7 +111,10 @@ class Range:
 
 
 def ranges(start: Offsets, end: Offsets) -> list[Range]:
-    """What is between; a queue that went back, as its topic was made again, from 0 on."""
+    """Return the ranges from start to end. A queue that ends before its start begins at 0.
+
+    That happens when a topic was deleted and created again.
+    """
     found = []
     for queue in sorted(end):
         begin = start.get(queue, 0)
@@ -120,7 +125,7 @@ def ranges(start: Offsets, end: Offsets) -> list[Range]:
 def partitioned(
     found: Iterable[Range], parts_min: int = 0, records_max: int | None = None
 ) -> list[Range]:
-    """Ranges cut, the long ones in more parts, until there are so many and none is too long."""
+    """Split ranges until there are about `parts_min` and none exceeds `records_max`."""
     found = list(found)
     total = sum(each.count for each in found)
     cut: list[Range] = []
@@ -133,7 +138,7 @@ def partitioned(
 
 
 def gathered(cut: Iterable[Range], records_max: int) -> list[tuple[Range, ...]]:
-    """Neighbours put together as long as they hold no more than so many."""
+    """Group neighboring ranges into tasks of at most `records_max` messages."""
     found: list[tuple[Range, ...]] = []
     room = 0
     for each in cut:
@@ -147,7 +152,7 @@ def gathered(cut: Iterable[Range], records_max: int) -> list[tuple[Range, ...]]:
 
 
 def limited(start: Offsets, end: Offsets, records_max: int) -> Offsets:
-    """The end moved back, so that there are at most so many, shared out by what each queue has."""
+    """Move the end back so that `records_max` messages remain, in proportion to each backlog."""
     waiting = ranges(start, end)
     total = sum(each.count for each in waiting)
     if total <= records_max:
@@ -157,7 +162,7 @@ def limited(start: Offsets, end: Offsets, records_max: int) -> Offsets:
         share = each.count * records_max // total
         found[each.queue] = each.start + share
         given += share
-    for each in waiting:  # what rounding left: one each, so that the least of them moves too
+    for each in waiting:  # the rest of rounding: one each, so that every queue advances
         if given < records_max and found[each.queue] < each.end:
             found[each.queue] += 1
             given += 1

@@ -1,7 +1,7 @@
-"""How far a stream is, told to brokers and to people: after each micro-batch, the last one too.
+"""Progress of streams: committed to a consumer group for admin tools, and shown as a progress bar.
 
-A checkpoint is what a query goes on from. Offsets of a group are for those who watch: admin tools
-show the group's lag like that of any consumer.
+A query resumes from its checkpoint. The committed offsets only let admin tools show the lag of the
+query like that of any consumer.
 """
 
 import json
@@ -16,17 +16,24 @@ from pyspark.sql.streaming import StreamingQueryListener
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cometmq.spark.read.cluster import Cluster, name_servers_of
+from cometmq.spark.read.cluster import Cluster
 from cometmq.spark.read.link import Access
+from cometmq.spark.read.name_servers import parse_name_servers
 from cometmq.spark.read.offsets import Offsets, of_json
 
-_LOOK_S = 0.25
+_UPDATE_S = 0.25
 
 
 class GroupOffsets(StreamingQueryListener):
-    """`spark.streams.addListener(GroupOffsets("127.0.0.1:9876", "my-group"))`.
+    """Commits the offsets of streaming queries to a consumer group after each micro-batch.
 
-    Of all queries of the session that read from RocketMQ; of one of them, if a name is given.
+    Usage: `spark.streams.addListener(GroupOffsets("127.0.0.1:9876", "my-group"))`.
+
+    Args:
+        name_server: `host:port`; separate several with semicolons.
+        group: The consumer group that receives the offsets.
+        query_name: Only this query. Default: all queries of the session that read from RocketMQ.
+        access: Credentials and TLS.
     """
 
     def __init__(
@@ -37,39 +44,39 @@ class GroupOffsets(StreamingQueryListener):
         query_name: str | None = None,
         access: Access | None = None,
     ) -> None:
-        self._cluster = Cluster(name_servers_of(name_server), access or Access())
+        self._cluster = Cluster(parse_name_servers(name_server), access or Access())
         self._group = group
         self._query_name = query_name
-        self.lag = 0  # messages that were there and not read, after the last batch
+        self.lag = 0  # messages that existed but were not read when the last batch ended
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names
-        """Nothing is read yet."""
+        """Do nothing: no message is read yet."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """A batch is done, and in the checkpoint."""
+        """Commit the end offsets of a batch that is in the checkpoint."""
         progress = event.progress
         if self._query_name not in (None, progress.name):
             return
         for source in progress.sources:
             read = _offsets(source.endOffset)
             if read:
-                self._tell(read, _offsets(source.latestOffset))
+                self._commit(read, _offsets(source.latestOffset))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Nothing new."""
+        """Do nothing: there are no new offsets."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """All was told."""
+        """Do nothing: the last batch was committed when it ended."""
 
-    def _tell(self, read: Offsets, there: Offsets) -> None:
-        self.lag = sum(max(0, there.get(queue, end) - end) for queue, end in read.items())
-        self._cluster.tell(self._group, read)
+    def _commit(self, read: Offsets, latest: Offsets) -> None:
+        self.lag = sum(max(0, latest.get(queue, end) - end) for queue, end in read.items())
+        self._cluster.try_commit(self._group, read)
 
 
-class Bar:
-    """For people: how much of what there is a job has done. A context manager.
+class ProgressBar:
+    """A context manager that shows the progress of a job on a terminal.
 
-    Of a stream, in messages, as its offsets tell; of other work, in tasks of what runs now.
+    Streams count messages, by their offsets; other work counts the tasks of active stages.
     """
 
     def __init__(self, spark: SparkSession, title: str, console: Console) -> None:
@@ -84,10 +91,10 @@ class Bar:
         )
         self._task = self._bar.add_task(title, total=None, done="starting")
         self._ended = Event()
-        self._watch = Thread(target=self._look, name="bar", daemon=True)
-        self._begun: dict[str, Offsets] = {}  # by query: where it was when it was first seen
+        self._watch = Thread(target=self._update, name="progress-bar", daemon=True)
+        self._begun: dict[str, Offsets] = {}  # by query: its offsets when it was first seen
 
-    def __enter__(self) -> "Bar":
+    def __enter__(self) -> "ProgressBar":
         if self._bar.console.is_terminal:
             self._bar.start()
             self._watch.start()
@@ -99,11 +106,11 @@ class Bar:
             self._watch.join()
             self._bar.stop()
 
-    def _look(self) -> None:
-        while not self._ended.wait(_LOOK_S):
+    def _update(self) -> None:
+        while not self._ended.wait(_UPDATE_S):
             try:
                 done, total, unit = self.seen()
-            except (Py4JError, PySparkException):  # Spark ends: the job itself says why
+            except (Py4JError, PySparkException):  # Spark is ending; the job reports the reason
                 return
             if total:
                 self._bar.update(
@@ -111,14 +118,14 @@ class Bar:
                 )
 
     def seen(self) -> tuple[int, int, str]:
-        """Done, of how many, of what."""
+        """Return the completed count, the total count and the unit."""
         for query in self._spark.streams.active:
             progress = query.lastProgress
             for source in progress.sources if progress else ():
-                there, read = _offsets(source.latestOffset), _offsets(source.endOffset)
-                if read and there:
+                latest, read = _offsets(source.latestOffset), _offsets(source.endOffset)
+                if read and latest:
                     begun = self._begun.setdefault(query.runId, _offsets(source.startOffset))
-                    return _between(begun, read), _between(begun, there), "messages"
+                    return _between(begun, read), _between(begun, latest), "messages"
         tracker = self._spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
         known = [stage for stage in stages if stage is not None]
@@ -131,7 +138,7 @@ def _between(start: Offsets, end: Offsets) -> int:
 
 
 def _offsets(text: str | None) -> Offsets:
-    """Of one of our sources; none, of another's."""
+    """Parse the offsets of one of our sources; those of other sources give an empty dict."""
     try:
         tree: Mapping[str, Any] = json.loads(text or "{}")
         return of_json(tree)

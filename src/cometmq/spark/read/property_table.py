@@ -1,10 +1,10 @@
-"""The properties of many records at once, found by their separators and not one by one.
+"""The properties of many records, split by vectorized search for separators.
 
     | sep | name 0x01 value | 0x02 | name 0x01 value | ... | sep | name 0x01 value | ...
       row 0                                               row 1
 
-The texts of all records stand one after the other in one buffer, each behind one byte that is
-turned into a separator: so every item begins after a separator and ends before the next one.
+One buffer holds the texts of all records. The byte before each text is overwritten with a
+separator, so that every item begins after a separator and ends before the next one.
 """
 
 from functools import cached_property
@@ -26,36 +26,36 @@ Bytes = np.ndarray[Any, Any]
 _ITEM = ord(PROPERTY_SEPARATOR)
 _VALUE = ord(NAME_VALUE_SEPARATOR)
 _WORD = 4
-_DISTINCT_MAX = 62  # names that fit in the bits of a word
+_DISTINCT_MAX = 62  # distinct names that fit into the bits of a signed 64-bit integer
 _TEXTS = pa.map_(pa.string(), pa.string())
-# Once taken and given back, so much is kept by the C library for the next time: arrays of a batch
-# are not fresh pages of the kernel each time. Halves the time of a table (bench/pipeline.py).
+# Freeing a large block raises malloc's mmap threshold, so that later arrays of a batch reuse memory
+# instead of getting fresh pages from the kernel. Halves the time of a table (bench/pipeline.py).
 np.empty(30 << 20, np.uint8)
 
 
 def slices(data: pa.Buffer, starts: Ints, ends: Ints, kind: pa.DataType) -> pa.Array:
-    """The bytes from each start to its end, as one array of a binary or string type.
+    """Return the bytes from each start to its end as one binary or string array.
 
-    An array over the buffer as it is, whose every other element is one of ours; then those are
-    taken. No row is touched in Python.
+    Builds an array over the whole buffer in which every other element is a slice, then selects
+    these elements. No Python code runs per row.
     """
     count = len(starts)
     if count == 0:
         return pa.array([], kind)
-    assert data.size < 2**31, "offsets have 32 bits"
+    assert data.size < 2**31, "Arrow offsets have 32 bits"
     bounds = np.empty(2 * count + 1, np.int32)
     bounds[0:-1:2] = starts
     bounds[1::2] = ends
-    bounds[-1] = data.size  # the largest: starts need not be in order
+    bounds[-1] = data.size  # the maximum, because starts may be in any order
     over = pa.Array.from_buffers(
         pa.binary(), 2 * count, [None, pa.py_buffer(bounds), data], null_count=0
     )
-    taken = over.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32)))
-    return pa.Array.from_buffers(kind, count, taken.buffers(), null_count=0)
+    selected = over.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32)))
+    return pa.Array.from_buffers(kind, count, selected.buffers(), null_count=0)
 
 
 class PropertyTable:
-    """Rows of properties, from the texts that stand from each start to its end."""
+    """The properties of many rows. The text of a row reaches from its start to its end."""
 
     def __init__(self, data: pa.Buffer, starts: Ints, ends: Ints) -> None:
         self._count = len(starts)
@@ -70,16 +70,16 @@ class PropertyTable:
         self._ends = np.append(separators[1:], len(self._flat))
         self._first_items = np.searchsorted(separators, self._rows_at[:-1])
         self._splits = self._split(np.flatnonzero(self._flat == _VALUE))
-        # A part without a name or a value is none.
+        # An item without a name or a value is ignored.
         whole = (self._splits > self._starts) & (self._splits < self._ends - 1)
         if not whole.all():
-            kept = np.concatenate(([0], np.cumsum(whole)))
-            self._first_items = kept[self._first_items]
+            ranks = np.concatenate(([0], np.cumsum(whole)))
+            self._first_items = ranks[self._first_items]
             self._starts, self._ends = self._starts[whole], self._ends[whole]
             self._splits = self._splits[whole]
 
     def _split(self, marks: Ints) -> Ints:
-        """Where the name of each item ends; of one without a value, at its own end."""
+        """Return where the name of each item ends; the end of the item if it has no value."""
         if len(marks) == len(self._starts) and bool(
             ((marks >= self._starts) & (marks < self._ends)).all()
         ):
@@ -90,7 +90,10 @@ class PropertyTable:
         return splits
 
     def column(self, name: str) -> pa.Array:
-        """The values of one property, of four letters at least; null where it is not."""
+        """Return the values of one property, null where it is missing.
+
+        The name must have at least four letters.
+        """
         assert len(name) >= _WORD
         if self._slow_rows is not None:
             return pa.array([row.get(name) for row in self._slow_rows], pa.string())
@@ -102,13 +105,13 @@ class PropertyTable:
         if has_one and (items[:-1] < firsts[1:]).all():
             return self._values_of(items)
         places = np.full(self._count, -1, np.int64)
-        # Of several in a row, the last.
+        # If a row repeats the property, the last one counts.
         places[np.searchsorted(firsts, items, "right") - 1] = items
         values = self._values_of(np.where(places < 0, 0, places))
         return values.take(pa.array(np.arange(self._count), mask=places < 0))
 
     def maps(self) -> pa.Array:
-        """All of them, a map a row."""
+        """Return all properties, one map per row."""
         if self._slow_rows is not None:
             return self._slow_maps(self._slow_rows)
         names = slices(self._buffer, self._starts, self._splits, pa.string())
@@ -120,7 +123,7 @@ class PropertyTable:
 
     @cached_property
     def _slow_rows(self) -> list[dict[str, str]] | None:
-        """The rows, read one by one, if some text is not UTF-8: else not needed."""
+        """The rows, parsed one by one, if a text is not valid UTF-8; else None."""
         try:
             whole = np.array([0]), np.array([len(self._flat)])
             slices(self._buffer, *whole, pa.string()).validate(full=True)
@@ -131,7 +134,7 @@ class PropertyTable:
     def _read_slowly(self) -> list[dict[str, str]]:
         flat, rows_at = self._flat.tobytes(), self._rows_at.tolist()
         return [
-            decode_properties(flat[start + 1 : end].decode(errors="replace"))  # as Java reads it
+            decode_properties(flat[start + 1 : end].decode(errors="replace"))  # like Java
             for start, end in pairwise(rows_at)
         ]
 
@@ -139,16 +142,17 @@ class PropertyTable:
         return pa.array([list(row.items()) for row in rows], _TEXTS)
 
     def _items_of(self, name: bytes) -> Ints:
-        """The items with this name: told by its size, its first four letters and its last four."""
+        """Find the items with this name by its length, then by four bytes at a time."""
         found = np.flatnonzero(self._splits - self._starts == len(name))
-        for at in sorted({0, len(name) - _WORD}):
+        last = len(name) - _WORD
+        for at in (*range(0, last, _WORD), last):
             word = int.from_bytes(name[at : at + _WORD], "little")
             found = found[self._words[self._starts[found] + at] == word]
         return found
 
     @cached_property
     def _words(self) -> Ints:
-        """Four bytes from every place on, as a number."""
+        """The four bytes at every position, as an integer."""
         count = max(len(self._flat) - _WORD + 1, 0)
         return np.ndarray((count,), "<u4", self._flat, strides=(1,))
 
@@ -156,7 +160,7 @@ class PropertyTable:
         return slices(self._buffer, self._splits[items] + 1, self._ends[items], pa.string())
 
     def _repeats(self, names: pa.Array) -> bool:
-        """If a name stands twice in some row, which a map does not allow."""
+        """Return whether a row contains a name twice, which a map does not allow."""
         if not len(names):
             return False
         encoded = names.dictionary_encode()
@@ -164,7 +168,7 @@ class PropertyTable:
         codes = np.asarray(encoded.indices).astype(np.int64)
         counts = np.diff(self._first_items, append=len(names))
         if (counts == kinds).all() and (codes.reshape(-1, kinds) == np.arange(kinds)).all():
-            return False  # all rows have the same names
+            return False  # all rows have the same names in the same order
         begins = self._first_items[counts > 0]
         if kinds <= _DISTINCT_MAX:
             bits = np.int64(1) << codes

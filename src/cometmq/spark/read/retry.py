@@ -1,4 +1,4 @@
-"""Waiting for servers that are away for a moment: one that is started again is no reason to end."""
+"""Retries while servers are unreachable, so that a restart of a server does not end a query."""
 
 import time
 from collections.abc import Callable
@@ -11,9 +11,9 @@ T = TypeVar("T")
 _PAUSE_S = 0.2
 
 
-def patiently(work: Callable[[], T], patience_ms: int) -> T:
-    """What the work gives; its last error, if servers stay away for so long."""
-    deadline = time.monotonic() + patience_ms / 1000
+def retry_unreachable(work: Callable[[], T], timeout_ms: int) -> T:
+    """Return the result of `work`; raise its last error after the timeout."""
+    deadline = time.monotonic() + timeout_ms / 1000
     while True:
         try:
             return work()

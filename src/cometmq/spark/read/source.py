@@ -1,4 +1,4 @@
-"""`format("rocketmq")`: topics as a table, once or as a stream."""
+"""`format("rocketmq")`: reads topics as a batch or as a stream."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,9 +24,9 @@ from pyspark.sql.types import StructType
 
 from cometmq.errors import BadSetting
 from cometmq.spark.options import ReadOptions
+from cometmq.spark.read.arrow_arrays import compute
 from cometmq.spark.read.batches import batches
-from cometmq.spark.read.decode import compute
-from cometmq.spark.read.offset_bounds import Places
+from cometmq.spark.read.offset_bounds import OffsetBounds
 from cometmq.spark.read.offsets import (
     Offsets,
     Range,
@@ -37,56 +37,59 @@ from cometmq.spark.read.offsets import (
     ranges,
     to_json,
 )
-from cometmq.spark.read.pull import DataLost, RangePull, check_filter, mean_size
-from cometmq.spark.read.retry import patiently
+from cometmq.spark.read.probes import check_filter, mean_record_size
+from cometmq.spark.read.pull import DataLost, RangePull
+from cometmq.spark.read.retry import retry_unreachable
 from cometmq.spark.schema import ddl
 
 if TYPE_CHECKING:
     from cometmq.spark.write.sink import RocketMQStreamWriter, RocketMQWriter
 
-_GATHERED_MAX = 4096  # messages of several queues in one task, which takes as long as to start it
+_GATHERED_MAX = (
+    4096  # messages of several queues in one task; reading them takes as long as a start
+)
 _TAGS = "tags"
 
 
 @dataclass(frozen=True)
 class RangePartition(InputPartition):
-    """What one task reads, one after the other."""
+    """The ranges that one task reads, in this order."""
 
     ranges: tuple[Range, ...]
 
 
 class RocketMQSource(DataSource):
-    """See docs/pipeline.md for its options."""
+    """The data source that Spark finds under the name `rocketmq`. Options: docs/pipeline.md."""
 
     @classmethod
     def name(cls) -> str:
-        """As users write it."""
+        """Return the name of the format."""
         return "rocketmq"
 
     def schema(self) -> str:
-        """All columns, or those of the option."""
+        """Return all columns, or those of the option `columns`."""
         return ddl(ReadOptions.of(self.options).columns)
 
     def reader(self, schema: object) -> "RocketMQReader":
-        """Of a batch."""
+        """Return a reader for `spark.read`."""
         return RocketMQReader(ReadOptions.of(self.options))
 
     def streamReader(self, schema: object) -> "RocketMQStreamReader":  # noqa: N802 - Spark's name
-        """Of a stream."""
+        """Return a reader for `spark.readStream`."""
         return RocketMQStreamReader(ReadOptions.of(self.options))
 
-    # What writes is loaded by those who write: 40 ms of a process that reads.
+    # The writing modules are imported on demand: readers save 40 ms.
 
     def writer(self, schema: StructType, overwrite: bool) -> "RocketMQWriter":
-        """Of a batch."""
+        """Return a writer for `df.write`."""
         from cometmq.spark.write.sink import RocketMQWriter, WriteOptions
 
         if overwrite:
-            raise BadSetting("mode overwrite: a topic can only be added to; use mode append")
+            raise BadSetting("mode overwrite: topics are append-only; use mode append")
         return RocketMQWriter(WriteOptions.of(self.options, _types(schema)))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "RocketMQStreamWriter":  # noqa: N802
-        """Of a stream."""
+        """Return a writer for `df.writeStream`."""
         from cometmq.spark.write.sink import RocketMQStreamWriter, WriteOptions
 
         return RocketMQStreamWriter(WriteOptions.of(self.options, _types(schema)))
@@ -98,14 +101,14 @@ def _types(schema: StructType) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _RangeReader:
-    """What a worker does, for a batch or a stream."""
+    """Plans and reads partitions, for batches and streams alike."""
 
     options: ReadOptions
 
     def read(self, partition: RangePartition | None) -> Iterator[pa.RecordBatch]:
-        """Arrow batches of its ranges."""
+        """Yield the Arrow batches of a partition."""
         if partition is None or not isinstance(partition, RangePartition):
-            return  # Spark's own way to say that there is nothing to read
+            return  # this is how Spark passes an empty plan
         options = self.options
         columns = options.columns
         if options.tags and _TAGS not in columns:
@@ -113,16 +116,17 @@ class _RangeReader:
         for wanted in partition.ranges:
             for records in RangePull(options.reading, wanted).records():
                 for batch in batches(records, wanted.queue.broker_name, columns):
-                    yield self._wanted(batch)
+                    yield self._with_wanted_tags(batch)
 
-    def _wanted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Brokers choose by the hash of a tag, which another may have too."""
+    def _with_wanted_tags(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Filter again by tag: brokers filter by the hash of a tag, and hashes may collide."""
         if not self.options.tags:
             return batch
         chosen = batch.filter(compute().is_in(batch[_TAGS], pa.array(sorted(self.options.tags))))
         return chosen.select(self.options.columns)
 
-    def _parts(self, found: list[Range]) -> list[InputPartition]:
+    def partitions(self, found: list[Range]) -> list[InputPartition]:
+        """Split and group ranges into partitions; the same ranges give the same partitions."""
         options = self.options
         cut = partitioned(found, options.partitions_min, options.partition_max)
         if options.partitions_min:
@@ -132,7 +136,7 @@ class _RangeReader:
 
 
 class RocketMQReader(DataSourceReader):
-    """Reads from one offset of each queue to another, both fixed when it is planned."""
+    """Reads each queue between two offsets that are fixed when the read is planned."""
 
     def __init__(self, options: ReadOptions) -> None:
         unfit = {
@@ -141,17 +145,17 @@ class RocketMQReader(DataSourceReader):
             "maxBytesPerTrigger": options.bytes_max,
             "commitOffsets": options.commits or None,
         }
-        _refuse(unfit, "is of a stream, and this is a batch read")
+        _reject(unfit, "applies to streams only, not to a batch read")
         if options.start == "latest":
-            raise BadSetting("option startingOffsets is latest: a batch read would find nothing")
+            raise BadSetting("option startingOffsets is latest: a batch read would be empty")
         if options.end == "earliest":
-            raise BadSetting("option endingOffsets is earliest: a batch read would find nothing")
+            raise BadSetting("option endingOffsets is earliest: a batch read would be empty")
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A part of a queue each."""
-        places = Places(self._options)
-        start, end = places.start("earliest"), places.end()
+        """Return the partitions of the read."""
+        bounds = OffsetBounds(self._options)
+        start, end = bounds.start("earliest"), bounds.end()
         if end:
             check_filter(self._options.reading, next(iter(end)))
         wanted = [
@@ -159,35 +163,35 @@ class RocketMQReader(DataSourceReader):
             for queue in sorted(end)
             if end[queue] > start.get(queue, 0)
         ]
-        return _RangeReader(self._options)._parts(wanted)  # noqa: SLF001 - of this file
+        return _RangeReader(self._options).partitions(wanted)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a worker."""
+        """Yield the Arrow batches of a partition; runs in a worker."""
         return _RangeReader(self._options).read(partition)
 
 
 class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads on, a micro-batch at a time. Lives in one process while its query runs."""
+    """Plans the micro-batches of a stream. Lives in one process while its query runs."""
 
     def __init__(self, options: ReadOptions) -> None:
         unfit = {"endingOffsets": options.end, "endingTimestamp": options.end_ms}
-        _refuse(unfit, "is of a batch read, and a stream has no end")
+        _reject(unfit, "applies to batch reads only; a stream has no end")
         self._options = options
-        self._places = Places(options)
-        self._target: Offsets | None = None  # of a run that reads what is there now
-        self._seen: Offsets | None = None  # by the last look at all queues
+        self._bounds = OffsetBounds(options)
+        self._target: Offsets | None = None  # fixed end of a query with trigger availableNow
+        self._seen: Offsets | None = None  # maximum offsets at the last request
         self._last_given = time.monotonic()
-        self._is_under_way = False
+        self._is_running = False
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name, as those below
-        """Where a new query begins."""
-        start = self._places.start("latest")
+        """Return where a new query begins."""
+        start = self._bounds.start("latest")
         if start:
             check_filter(self._options.reading, next(iter(start)))
         return to_json(start)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What the options allow; `latestOffset` holds to all of them."""
+        """Return one limit of the options; `latestOffset` applies all of them."""
         options = self._options
         if options.offsets_max is not None:
             return ReadMaxRows(options.offsets_max)
@@ -198,11 +202,11 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """From now on nothing newer is read."""
+        """Fix the end of the query: newer messages are not read."""
         self._target = self._latest()
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
-        """Where the next micro-batch ends; `start`, if there is none yet."""
+        """Return where the next micro-batch ends; `start` if there is nothing to read yet."""
         begin = of_json(start)
         end = self._known_end(begin)
         if isinstance(limit, ReadAllAvailable):
@@ -214,28 +218,29 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.offsets_max is not None:
             end = limited(begin, end, self._options.offsets_max)
         if self._options.bytes_max is not None and waiting:
-            size = mean_size(self._options.reading, ranges(begin, end))
+            size = mean_record_size(self._options.reading, ranges(begin, end))
             end = limited(begin, end, max(1, int(self._options.bytes_max / size)))
         return to_json(end)
 
     def _known_end(self, begin: Offsets) -> Offsets:
-        """The ends of all queues; of one that is not to be seen now, where it was."""
+        """Return the ends of all queues; a queue that is not visible now stays where it was."""
         found = dict(self._target) if self._target is not None else self._latest()
         for queue, offset in begin.items():
             if found.setdefault(queue, offset) >= offset:
                 continue
             if self._options.reading.fail_on_data_loss:
                 raise DataLost(
-                    f"{queue} ends at {found[queue]}, and {offset} of it were read: it was made"
-                    " again. With the option failOnDataLoss=false it is read from its beginning"
+                    f"{queue} ends at {found[queue]} but was read up to {offset}: the topic was"
+                    " deleted and created again. Set the option failOnDataLoss=false to read it"
+                    " from its beginning"
                 )
         return found
 
     def _latest(self) -> Offsets:
-        """A broker that is away is waited for once a query runs: at its start it is an error."""
-        patience_ms = self._options.reading.patience_ms if self._is_under_way else 0
-        found = self._seen = patiently(self._places.latest, patience_ms)
-        self._is_under_way = True
+        """Return all maximum offsets. Waits for unreachable brokers, except at the first call."""
+        timeout_ms = self._options.reading.broker_timeout_ms if self._is_running else 0
+        found = self._seen = retry_unreachable(self._bounds.latest, timeout_ms)
+        self._is_running = True
         return found
 
     def _is_too_few(self, waiting: int) -> bool:
@@ -246,30 +251,30 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return waiting < options.offsets_min and not is_late
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
-        """For the progress of the query: how far behind it is. Asked right after `latestOffset`."""
+        """Return the end of the source for the query's progress. Called after `latestOffset`."""
         return to_json(self._latest() if self._seen is None else self._seen)
 
     def partitions(
         self, start: dict[str, object], end: dict[str, object]
     ) -> Sequence[InputPartition]:
-        """The same for the same offsets, so that a batch that is run again is the same."""
-        return _RangeReader(self._options)._parts(ranges(of_json(start), of_json(end)))  # noqa: SLF001
+        """Return the partitions of a micro-batch. Deterministic, because batches may run again."""
+        return _RangeReader(self._options).partitions(ranges(of_json(start), of_json(end)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a worker."""
+        """Yield the Arrow batches of a partition; runs in a worker."""
         return _RangeReader(self._options).read(partition)
 
     def commit(self, end: dict[str, object]) -> None:
-        """For people to see how far a query is; the checkpoint is what counts."""
+        """Commit offsets for monitoring, if asked to. The query resumes from its checkpoint."""
         if self._options.commits and self._options.group is not None:
-            self._options.reading.cluster.tell(self._options.group, of_json(end))
+            self._options.reading.cluster.try_commit(self._options.group, of_json(end))
 
     def __reduce__(self) -> tuple[type, tuple[ReadOptions]]:
-        """To a worker goes what it needs."""
+        """Pickle the options only: a worker does not need the state of the driver."""
         return RocketMQStreamReader, (replace(self._options),)
 
 
-def _refuse(given: Mapping[str, object], reason: str) -> None:
+def _reject(given: Mapping[str, object], reason: str) -> None:
     for name, value in given.items():
         if value is not None:
-            raise BadSetting(f"option {name} {reason}: leave it out")
+            raise BadSetting(f"option {name} {reason}")

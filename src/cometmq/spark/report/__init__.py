@@ -1,1 +1,1 @@
-"""Charts of what jobs found."""
+"""The results of jobs: tables, files and charts."""

@@ -1,6 +1,6 @@
-"""Pictures of what jobs found: few marks, axes with units, readable in grey.
+"""Charts of job results as PNG files, readable in grayscale, with units on the axes.
 
-A job that goes on draws its picture again and again: a file is replaced as a whole.
+Files are replaced atomically, because a job with --every redraws its charts.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,13 +11,13 @@ from typing import Any
 
 from cometmq.spark.report.treemap import squarified
 
-_SERIES_MAX = 8  # more than that nobody tells apart
+_SERIES_MAX = 8  # more are hard to distinguish
 _AREAS_MAX = 24
 _SIZE = (9.0, 4.8)  # inches
 _NAME_MAX = 40
 _TICKS_MAX = 30
-_ASPECT = (100.0, 52.0)  # of the treemap, about that of the picture
-_LETTER = (0.95, 3.4)  # width and height of a small letter in it
+_ASPECT = (100.0, 52.0)  # size of the treemap, with about the aspect ratio of the chart
+_LETTER = (0.95, 3.4)  # width and height of a letter, in units of the treemap
 _PALE, _WARNING = "#9ecae1", "#fdae6b"
 
 Save = Callable[[], Path]
@@ -33,11 +33,11 @@ def bars(
     across: bool = False,
     logarithmic: bool = False,
 ) -> Path:
-    """Of (place, series, number): a bar a place, the largest series stacked in it.
+    """Draw bars of (category, series, count). Series are stacked.
 
-    On a logarithmic axis series stand side by side, and each bar has its number.
+    On a logarithmic axis, series are side by side, and each bar is labeled with its count.
     """
-    axes, save = _axes(path, title, None if found else "nothing was found")
+    axes, save = _axes(path, title, None if found else "no data")
     places = list(dict.fromkeys(each for each, _, _ in found))
     series = _largest(found)
     at = range(len(places))
@@ -61,7 +61,7 @@ def bars(
 def _scale(
     axes: Any, names: list[str], unit: str, place: str, across: bool, logarithmic: bool
 ) -> None:
-    """Numbers along one side, places along the other."""
+    """Label the axes: counts on one, categories on the other."""
     count = len(names)
     at = range(count)
     if across:
@@ -76,12 +76,12 @@ def _scale(
     at, names = at[::thin], names[::thin]
     crowded = len(names) * max([len(name) for name in names], default=0) > 80
     axes.set_xticks(at, names, rotation=30 if crowded else 0, ha="right" if crowded else "center")
-    axes.set_xlim(-0.7, max(count, 5) - 0.3)  # one alone is a bar too, not a wall
+    axes.set_xlim(-0.7, max(count, 5) - 0.3)  # limits the width of a single bar
     axes.set_xlabel(place)
     axes.grid(visible=False, axis="x")
     if logarithmic:
         axes.set_yscale("symlog", linthresh=1)
-        axes.set_ylim(0, axes.get_ylim()[1] * 2)  # room for the numbers
+        axes.set_ylim(0, axes.get_ylim()[1] * 2)  # room for the labels
     axes.set_ylabel(f"{unit} (logarithmic)" if logarithmic else unit)
     axes.yaxis.set_major_formatter(_thousands())
 
@@ -89,8 +89,8 @@ def _scale(
 def lines(
     path: Path, title: str, found: Sequence[tuple[str, datetime, int | None]], unit: str
 ) -> Path:
-    """Of (series, time, number); a number at the same time again is added."""
-    axes, save = _axes(path, title, None if found else "nothing was found yet")
+    """Draw lines of (series, time, count). Counts of the same time are summed."""
+    axes, save = _axes(path, title, None if found else "no data yet")
     for name, values in _largest(
         [(start.isoformat(), name, count or 0) for name, start, count in found]
     ):
@@ -113,8 +113,8 @@ def lines(
 def cumulative(
     path: Path, title: str, found: Sequence[tuple[str, int, int]], unit: str, share: str
 ) -> Path:
-    """Of (series, value, how often): for each value, the share of what is not above it."""
-    axes, save = _axes(path, title, None if found else "nothing was found")
+    """Draw cumulative shares of (series, value, count)."""
+    axes, save = _axes(path, title, None if found else "no data")
     for name, values in _largest([(f"{value:020d}", name, count) for name, value, count in found]):
         total, passed, shares = sum(values.values()), 0, []
         for value in sorted(values):
@@ -136,8 +136,8 @@ def cumulative(
 def heat(
     path: Path, title: str, found: Sequence[tuple[float, int, int]], unit: str, mark: str
 ) -> Path:
-    """Of (time in ms, power of 2, how often): darker, where there were more."""
-    axes, save = _axes(path, title, None if found else "nothing was found")
+    """Draw a heat map of (time in ms, exponent of 2, count). Darker cells have higher counts."""
+    axes, save = _axes(path, title, None if found else "no data")
     if not found:
         return save()
     from matplotlib.colors import LogNorm
@@ -145,7 +145,7 @@ def heat(
     times = sorted({at for at, _, _ in found})
     step = min((b - a for a, b in pairwise(times)), default=60_000)
     low = max(0, min(power for _, power, _ in found) - 1)
-    shown = range(low, max(power for _, power, _ in found) + 2)  # with room around them
+    shown = range(low, max(power for _, power, _ in found) + 2)  # with a margin
     columns = round((times[-1] - times[0]) / step) + 1
     cells = [[float("nan")] * columns for _ in shown]
     for at, power, count in found:
@@ -171,12 +171,12 @@ def heat(
 def treemap(
     path: Path, title: str, found: Sequence[tuple[str, int]], marked: Iterable[str]
 ) -> Path:
-    """Of (name, bytes): areas, the small ones as one; those that are marked in another colour."""
+    """Draw a treemap of (name, bytes). Small areas are merged; marked ones have another color."""
     chosen = [(name, size) for name, size in found if size > 0]
     chosen.sort(key=lambda each: -each[1])
     rest = sum(size for _, size in chosen[_AREAS_MAX:])
     chosen = chosen[:_AREAS_MAX] + ([("others", rest)] if rest else [])
-    axes, save = _axes(path, title, None if chosen else "there is nothing in it")
+    axes, save = _axes(path, title, None if chosen else "no data")
     total, marked = sum(size for _, size in chosen), set(marked)
     axes.set_axis_off()
     axes.set_xlim(0, _ASPECT[0])
@@ -185,9 +185,9 @@ def treemap(
         chosen, squarified([size for _, size in chosen], *_ASPECT), strict=True
     ):
         x, y, width, height = area
-        colour = _WARNING if name in marked else _PALE
-        label = "gaps or damage" if name in marked else "whole"
-        axes.add_patch(_rectangle(area, colour, label))
+        color = _WARNING if name in marked else _PALE
+        label = "gaps or damage" if name in marked else "intact"
+        axes.add_patch(_rectangle(area, color, label))
         share = f"{_digits(100 * size / total)} %"
         text = _fitting([name, _bytes(size), share], width, height)
         axes.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=8)
@@ -195,7 +195,7 @@ def treemap(
 
 
 def _fitting(rows: list[str], width: float, height: float) -> str:
-    """As much of a label as an area has room for."""
+    """Return as much of a label as fits into an area."""
     letters, count = int(width / _LETTER[0]), int(height / _LETTER[1])
     if letters < 4 or count < 1:
         return ""
@@ -203,17 +203,17 @@ def _fitting(rows: list[str], width: float, height: float) -> str:
     return "\n".join(cut[:count])
 
 
-def _rectangle(area: tuple[float, float, float, float], colour: str, label: str) -> Any:
+def _rectangle(area: tuple[float, float, float, float], color: str, label: str) -> Any:
     from matplotlib.patches import Rectangle
 
     x, y, width, height = area
     return Rectangle(
-        (x, y), width, height, facecolor=colour, edgecolor="white", linewidth=2, label=label
+        (x, y), width, height, facecolor=color, edgecolor="white", linewidth=2, label=label
     )
 
 
 def _largest(found: Sequence[tuple[str, str, int]]) -> list[tuple[str, dict[str, int]]]:
-    """Series in the order in which they come; of very many the largest, and the others as one."""
+    """Group by series, in order. If there are too many, merge all but the largest as `others`."""
     series: dict[str, dict[str, int]] = {}
     for place, name, number in found:
         values = series.setdefault(name, {})
@@ -229,7 +229,7 @@ def _largest(found: Sequence[tuple[str, str, int]]) -> list[tuple[str, dict[str,
 
 
 def _axes(path: Path, title: str, empty: str | None) -> tuple[Any, Save]:
-    """What to draw on, and how to have it written; a word in the middle, if there is nothing."""
+    """Return new axes and a function that saves the file. `empty` is shown if there is no data."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -266,7 +266,7 @@ def _axes(path: Path, title: str, empty: str | None) -> tuple[Any, Save]:
 
 
 def _times(axes: Any, moments: set[datetime]) -> None:
-    """No more words on the axis than are needed to tell times apart."""
+    """Format a time axis with the shortest unambiguous labels."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
     if len(moments) == 1:
@@ -278,7 +278,7 @@ def _times(axes: Any, moments: set[datetime]) -> None:
 
 
 def _short(name: str) -> str:
-    """A label that leaves room for the picture. One with an underscore first is shown too."""
+    """Shorten a label. A leading space lets matplotlib show labels that begin with `_`."""
     cut = name if len(name) <= _NAME_MAX else name[: _NAME_MAX - 1] + "…"
     return f" {cut}" if cut.startswith("_") else cut
 

@@ -1,4 +1,4 @@
-"""What a job found."""
+"""The result of a job."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """A table of few rows, and where the files are."""
+    """A small table, the written files, and an alarm if there is one."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     files: Sequence[Path]
-    alarm: str = ""  # what the job was to find out, and did: its command then fails
+    alarm: str = ""  # the reason for exit code 3, such as lost messages

@@ -1,7 +1,7 @@
-"""The folder in which a job leaves its table and its pictures.
+"""The folder `_report` into which a job writes its table and charts.
 
-Its name has an underscore, so that Spark does not take it for a part of the result beside it. Files
-are replaced as a whole: a job that goes on writes them again and again.
+The name begins with an underscore, so that Spark does not read it as part of the result. Files are
+replaced atomically, because a job with --every rewrites them.
 """
 
 import csv
@@ -19,12 +19,12 @@ _NAME = "_report"
 
 @dataclass(frozen=True)
 class Report:
-    """Of the job whose result is in a folder."""
+    """The report of the job whose output folder is `out`."""
 
     out: Path
 
     def file(self, name: str) -> Path:
-        """Where a file of the report is to be, in a folder that is there."""
+        """Return the path of a file of the report; creates the folder."""
         folder = self.out / _NAME
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ class Report:
         return folder / name
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Path:
-        """The table as CSV."""
+        """Write the table as CSV."""
         path = self.file("report.csv")
         spare = path.with_suffix(".part")
         with spare.open("w", newline="") as file:
@@ -44,7 +44,7 @@ class Report:
 
 
 def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
-    """All of them. By Arrow: times come in the session's zone, not in the machine's."""
+    """Collect all rows through Arrow, which keeps times in the zone of the session."""
     found = frame.toArrow()
     columns = [column.to_pylist() for column in found.columns]
     return list(zip(*columns, strict=True)) if columns else []

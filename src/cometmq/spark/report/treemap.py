@@ -1,4 +1,4 @@
-"""Areas that fill a rectangle, each as large as its number and as near to a square as can be."""
+"""Squarified treemap: rectangles with given areas that are as close to squares as possible."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,10 @@ Area = tuple[float, float, float, float]  # x, y, width, height
 
 
 def squarified(sizes: Sequence[float], width: float, height: float) -> list[Area]:
-    """Of sizes above 0 that fall. Rows are laid along the shorter side of what is left.
+    """Return a rectangle for each size. Sizes must be positive and in descending order.
 
-    A size joins a row as long as that makes the worst shape in the row no worse.
+    Rows are placed along the shorter side of the remaining area. A size joins a row while this does
+    not worsen the worst aspect ratio of the row.
     """
     total = sum(sizes)
     areas = [size * width * height / total for size in sizes]
@@ -37,6 +38,6 @@ def squarified(sizes: Sequence[float], width: float, height: float) -> list[Area
 
 
 def _worst(row: Sequence[float], side: float) -> float:
-    """How far the worst shape of a row is from a square: 1 is one."""
+    """Return the worst aspect ratio of a row; 1 is a square."""
     depth = sum(row) / side
     return max(max(depth * depth / area, area / (depth * depth)) for area in row)

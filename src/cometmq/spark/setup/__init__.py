@@ -1,1 +1,1 @@
-"""What the pipeline needs from the machine: Java, Python, and a doctor."""
+"""Prerequisites of the pipeline: Java, Python, a Spark session, and the doctor."""

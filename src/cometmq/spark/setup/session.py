@@ -1,4 +1,4 @@
-"""A Spark for jobs: with a Java that is there, quiet, and set up for small queries."""
+"""The Spark session of jobs: finds Java, logs nothing, and is tuned for small queries."""
 
 import os
 import sys
@@ -9,18 +9,18 @@ from cometmq.spark.setup.interpreter import use_python
 from cometmq.spark.setup.jvm import use_java
 
 _SETTINGS = {
-    "spark.log.level": "OFF",  # what goes wrong is told in one line
+    "spark.log.level": "OFF",  # errors are reported in one line
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "4",  # also what exactly-once queries keep to
-    "spark.sql.adaptive.streaming.stateless.enabled": "false",  # the same
+    "spark.sql.shuffle.partitions": "4",  # fixed, because exactly-once queries depend on it
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",  # for exactly-once
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.streaming.numRecentProgressUpdates": "10000",  # jobs add them up
+    "spark.sql.streaming.numRecentProgressUpdates": "10000",  # jobs sum them
 }
 
 
 def session(master: str) -> SparkSession:
-    """The one there is, or a new one."""
+    """Return the active session, or start one."""
     use_java()
     builder = SparkSession.builder.master(master).appName("cometmq pipeline")
     if master.startswith("local"):

@@ -1,1 +1,1 @@
-"""The writing half of format('rocketmq'): the sink and its exactly-once delivery."""
+"""The writing half of `format("rocketmq")`: the sink and its exactly-once delivery."""

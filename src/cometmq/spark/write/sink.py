@@ -1,6 +1,7 @@
-"""The writing half of `format("rocketmq")`: a table, once or as a stream, into topics.
+"""`format("rocketmq")`: writes a table to topics, as a batch or as a stream.
 
-At least once: what a task could not be told of is sent again. Exactly once: see already_stored.py.
+At-least-once delivery sends a row again whose result is unknown. For exactly-once delivery see
+already_stored.py.
 """
 
 import time
@@ -19,13 +20,22 @@ from pyspark.sql.datasource import (
 
 from cometmq.errors import BadSetting
 from cometmq.protocol.names import CLOSED_TOPICS
-from cometmq.spark.options import Parse, cluster_of, group_name, parsed, text, topics, whole
-from cometmq.spark.options import yes_or_no as flag
-from cometmq.spark.read.cluster import Cluster, name_servers_of
+from cometmq.spark.options import (
+    Parse,
+    boolean,
+    cluster_of,
+    group_name,
+    parsed,
+    text,
+    topics,
+    whole,
+)
+from cometmq.spark.read.cluster import Cluster
 from cometmq.spark.read.link import Links, links_of
+from cometmq.spark.read.name_servers import parse_name_servers
 from cometmq.spark.read.offsets import Offsets
-from cometmq.spark.read.retry import patiently
-from cometmq.spark.write.already_stored import Recognition, WriteAttempt
+from cometmq.spark.read.retry import retry_unreachable
+from cometmq.spark.write.already_stored import StoredRows, WriteAttempt
 from cometmq.spark.write.delays import DELIVER_AT, LEVEL, Delays
 from cometmq.spark.write.delivery import Delivery
 from cometmq.spark.write.rows import Rows, check_columns, stamps_of
@@ -33,32 +43,35 @@ from cometmq.spark.write.rows import Rows, check_columns, stamps_of
 _GROUP = "spark-rocketmq-sink"
 _ONCE = "exactly-once"
 _FIRST_BATCH = "0"
-_ADAPTIVE, _RECUTS = "spark.sql.adaptive.enabled", "spark.sql.adaptive.streaming.stateless.enabled"
+_ADAPTIVE = "spark.sql.adaptive.enabled"
+_ADAPTIVE_STREAMS = "spark.sql.adaptive.streaming.stateless.enabled"
 
 
 def _topic(name: str, value: str) -> str:
     found = topics(name, value)
     if len(found) != 1:
-        raise BadSetting(f"option {name} is {value!r}: one topic; use a column topic for more")
+        raise BadSetting(
+            f"option {name} is {value!r}: expected one topic; for several, use a column topic"
+        )
     if found[0] in CLOSED_TOPICS:
-        raise BadSetting(f"option {name}: nobody may send to the system topic {found[0]}")
+        raise BadSetting(f"option {name}: clients cannot send to the system topic {found[0]}")
     return found[0]
 
 
 def _delivery(name: str, value: str) -> str:
     if value not in ("at-least-once", _ONCE):
-        raise BadSetting(f"option {name} is {value!r}: at-least-once, or {_ONCE}")
+        raise BadSetting(f"option {name} is {value!r}: expected at-least-once or {_ONCE}")
     return value
 
 
 _OPTIONS: dict[str, Parse] = {
-    "nameServer": lambda name, value: name_servers_of(value),
+    "nameServer": lambda name, value: parse_name_servers(value),
     "topic": _topic,
     "delivery": _delivery,
     "group": group_name,
     "accessKey": text,
     "secretKey": text,
-    "tls": flag,
+    "tls": boolean,
     "pullTimeoutMs": whole,
     "brokerTimeoutMs": whole,
 }
@@ -66,45 +79,45 @@ _OPTIONS: dict[str, Parse] = {
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """What a writer is asked for."""
+    """The parsed options of a writer."""
 
     cluster: Cluster
     topic: str | None
     once: bool
     group: str
-    patience_ms: int
+    broker_timeout_ms: int
 
     @classmethod
     def of(cls, given: Mapping[str, str], types: Mapping[str, str]) -> "WriteOptions":
-        """BadSetting, which names the option or the column, if it cannot be."""
+        """Parse the options that Spark passes; BadSetting names the wrong option or column."""
         found = parsed(given, _OPTIONS, {})
         check_columns(types, found.get("topic"))
         delays = [name for name in (LEVEL, DELIVER_AT) if name in types]
         if found.get("delivery") == _ONCE and delays:
             raise BadSetting(
-                f"column {delays[0]}: a message that waits is in no queue where another attempt"
-                " finds it; use delivery=at-least-once"
+                f"column {delays[0]} needs delivery=at-least-once: a delayed message is in no"
+                " queue where another attempt could find it"
             )
         return cls(
             cluster=cluster_of(found),
             topic=found.get("topic"),
             once=found.get("delivery") == _ONCE,
             group=found.get("group", _GROUP),
-            patience_ms=found.get("brokerTimeoutMs", 30_000),
+            broker_timeout_ms=found.get("brokerTimeoutMs", 30_000),
         )
 
     def check_topic(self) -> None:
-        """NoRoute or Unreachable, before any row is worked on."""
+        """Raise NoRoute or Unreachable before any row is processed."""
         if self.topic is not None:
             self.cluster.route(self.topic)
 
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What a task has done."""
+    """The result of a task."""
 
     rows: int
-    group: str = ""  # which keeps where its batches began
+    group: str = ""  # the group whose offsets record where batches began
     begins: Offsets = field(default_factory=dict)
 
 
@@ -114,15 +127,19 @@ def _write(
     cluster, partition = options.cluster, attempt.partition
     if not options.once:
         links = links_of(cluster.access)
-        delivery = Delivery(cluster, links, options.group, options.patience_ms, None, partition)
-        delays = Delays(cluster, options.patience_ms)
+        delivery = Delivery(
+            cluster, links, options.group, options.broker_timeout_ms, None, partition
+        )
+        delays = Delays(cluster, options.broker_timeout_ms)
         for batch in iterator:
             delivery.send(Rows(delays.resolved(batch, options.topic), options.topic), None)
         return Written(delivery.stored)
-    links = Links(cluster.access)  # its own: that it is closed is a sign to the next attempt
+    links = Links(cluster.access)  # not shared: the next attempt waits until they are closed
     try:
-        known = Recognition(cluster, links, attempt)
-        delivery = Delivery(cluster, links, attempt.group, options.patience_ms, known, partition)
+        known = StoredRows(cluster, links, attempt)
+        delivery = Delivery(
+            cluster, links, attempt.group, options.broker_timeout_ms, known, partition
+        )
         seen: dict[str, int] = {}
         count = 0
         for batch in iterator:
@@ -135,7 +152,7 @@ def _write(
 
 
 class RocketMQWriter(DataSourceArrowWriter):
-    """Of a batch. Run again by its user, it writes again: its tasks alone are told apart."""
+    """Writes a batch. Only attempts of its own tasks are recognized; a second write adds rows."""
 
     def __init__(self, options: WriteOptions) -> None:
         options.check_topic()
@@ -144,40 +161,40 @@ class RocketMQWriter(DataSourceArrowWriter):
         self._began_ms = int(time.time() * 1000)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """In a worker."""
-        # Any may be another try: a stage that is run again counts its attempts from 0 again.
+        """Write the rows of a partition; runs in a worker."""
+        # Any attempt may be a repetition: a stage that runs again counts its attempts from 0.
         partition = TaskContext.get().partitionId()
         attempt = WriteAttempt(self._job, "batch", partition, again=True, since_ms=self._began_ms)
         return _write(self._options, attempt, iterator)
 
 
-def _check_cut(context: TaskContext) -> None:
-    """BadSetting where Spark may cut a batch otherwise when it runs again: stamps name partitions.
+def _check_partitioning(context: TaskContext) -> None:
+    """Raise BadSetting if Spark may partition a batch differently when it runs again.
 
-    Only a task sees settings, and of these what was set: both are on by default. For queries that
-    keep state Spark sets the first one to false itself.
+    Stamps contain the partition. A task sees only settings that were set explicitly; both are on by
+    default. Spark itself sets the first one to false for stateful queries.
     """
-    values = [context.getLocalProperty(name) or "" for name in (_ADAPTIVE, _RECUTS)]
+    values = [context.getLocalProperty(name) or "" for name in (_ADAPTIVE, _ADAPTIVE_STREAMS)]
     if "false" not in [value.strip().lower() for value in values]:
         raise BadSetting(
-            f"delivery={_ONCE} of a stream needs the setting {_RECUTS}=false: else Spark may cut a"
-            " batch that is run again into other partitions, and rows would be stored twice"
+            f"delivery={_ONCE} of a stream needs the setting {_ADAPTIVE_STREAMS}=false: otherwise"
+            " Spark may partition a repeated batch differently, and rows would be stored twice"
         )
 
 
 class RocketMQStreamWriter(DataSourceStreamArrowWriter):
-    """Of a stream."""
+    """Writes the micro-batches of a stream."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """In a worker."""
+        """Write the rows of a partition; runs in a worker."""
         context = TaskContext.get()
         if self._options.once:
-            _check_cut(context)
+            _check_partitioning(context)
         if context.getLocalProperty("streaming.sql.batchId") == _FIRST_BATCH:
-            self._options.check_topic()  # later, one that is not there is waited for
+            self._options.check_topic()  # later batches wait for a missing topic
         attempt = WriteAttempt(
             query=context.getLocalProperty("sql.streaming.queryId"),
             batch=context.getLocalProperty("streaming.sql.batchId"),
@@ -187,7 +204,7 @@ class RocketMQStreamWriter(DataSourceStreamArrowWriter):
         return _write(self._options, attempt, iterator)
 
     def commit(self, messages: Sequence[Written | None], batchId: int) -> None:  # noqa: N803
-        """Keep where the batch began. It may be run again: so not where it ended."""
+        """Commit where the batch began, not where it ended, because it may run again."""
         begins: Offsets = {}
         for message in messages:
             if message is not None:
@@ -195,8 +212,10 @@ class RocketMQStreamWriter(DataSourceStreamArrowWriter):
                     begins[queue] = min(offset, begins.get(queue, offset))
         groups = {message.group for message in messages if message is not None and message.group}
         cluster = self._options.cluster
-        for group in groups:  # one, if any
-            patiently(partial(cluster.commit, group, begins), self._options.patience_ms)
+        for group in groups:  # at most one
+            retry_unreachable(
+                partial(cluster.commit, group, begins), self._options.broker_timeout_ms
+            )
 
     def abort(self, messages: Sequence[Written | None], batchId: int) -> None:  # noqa: N803
-        """The next attempt finds what this one has stored."""
+        """Do nothing: the next attempt finds the rows that this one has stored."""
