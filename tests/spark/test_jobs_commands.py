@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from cometmq.errors import BadSetting, UserError, WorldError
 from cometmq.spark import commands
-from cometmq.spark.jobs.times import duration_ms, moment_ms
+from cometmq.spark.command_arguments import duration, moment
 from peers.clusters import running
 from spark.conftest import CONF
 from spark.rows import NEEDS
@@ -71,24 +71,34 @@ def test_missing_extra_is_reported_with_install_command():
         ("10 minutes", 600_000),
         ("2H", 7_200_000),
         ("1d", 86_400_000),
+        ("1.5h", 5_400_000),
+        ("30", 30),
     ],
 )
 def test_durations(text, wanted):
-    assert duration_ms("--every", text) == wanted
+    assert duration("--every", text) == wanted
 
 
-@pytest.mark.parametrize("text", ["", "30", "s", "-1s", "5 weeks", "1.5h", "10 minutes ago"])
+def test_spark_options_and_arguments_parse_durations_alike():
+    pytest.importorskip("pyarrow", reason=NEEDS)
+    from cometmq.spark import options
+
+    for text in ("30", "30s", "1.5 minutes", "2h"):
+        assert options.duration("maxTriggerDelay", text) == duration("--every", text)
+
+
+@pytest.mark.parametrize("text", ["", "s", "-1s", "5 weeks", "10 minutes ago"])
 def test_bad_durations_are_rejected(text):
     with pytest.raises(BadSetting, match="option --every is"):
-        duration_ms("--every", text)
+        duration("--every", text)
 
 
 def test_moments():
-    assert moment_ms("--from", "1970-01-02") == 86_400_000
-    assert moment_ms("--from", "1970-01-01T01:00:00.5") == 3_600_500
-    assert moment_ms("--from", "1970-01-01T02:00+02:00") == 0
+    assert moment("--from", "1970-01-02") == 86_400_000
+    assert moment("--from", "1970-01-01T01:00:00.5") == 3_600_500
+    assert moment("--from", "1970-01-01T02:00+02:00") == 0
     with pytest.raises(BadSetting, match="option --from is 'yesterday'"):
-        moment_ms("--from", "yesterday")
+        moment("--from", "yesterday")
 
 
 # The tests below need the extra `spark`.
@@ -129,7 +139,7 @@ WRONG = {
     "reconcile -n SERVER -t there,too -o OUT --against there --key keys": (
         r"option --topic names 2 topics \(there, too\): .* --key id"
     ),
-    "windows -n SERVER -t there -o OUT --window 1": "option --window is '1'",
+    "windows -n SERVER -t there -o OUT --window 1x": "option --window is '1x'",
     "dedup -n SERVER -t there -o OUT --key none": "option --key is 'none'",
     "dedup -n SERVER -t there -o OUT --to-topic absent": "topic absent is unknown",
 }

@@ -4,9 +4,11 @@ Modules of the extra `spark` are imported here on demand, because Spark is large
 """
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
+from cometmq.client.durations import parse_duration_ms
 from cometmq.errors import BadSetting, NotInstalled
 
 _INSTALL = "pip install 'cometmq[spark]', or cometmq pipeline doctor --fix"
@@ -60,17 +62,22 @@ def word_list(option: str, text: str) -> list[str]:
 
 
 def moment(option: str, text: str | None) -> int | None:
-    """Parse a date or a time to milliseconds since 1970."""
-    from cometmq.spark.jobs.times import moment_ms
-
-    return None if text is None else moment_ms(option, text)
+    """Parse a date or a time, in UTC unless it has a zone, to milliseconds since 1970."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise BadSetting(
+            f"option {option} is {text!r}: expected a time such as 2026-05-01 or 2026-05-01T10:30,"
+            " in UTC"
+        ) from None
+    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def duration(option: str, text: str) -> int:
     """Parse a duration to milliseconds."""
-    from cometmq.spark.jobs.times import duration_ms
-
-    return duration_ms(option, text)
+    return parse_duration_ms(f"option {option}", text)
 
 
 def load_job(name: str) -> Any:

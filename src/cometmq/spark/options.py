@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+from cometmq.client.durations import parse_duration_ms
 from cometmq.errors import BadExpression, BadName, BadSetting
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.filter.sql import compile_sql
@@ -22,9 +23,8 @@ from cometmq.spark.schema import COLUMNS, chosen_columns
 
 Parse = Callable[[str, str], Any]
 
-_UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
 _GROUP = "spark-rocketmq"
+_DELAY_MAX_MS = 900_000
 _WORDS = {"true": True, "false": False}
 # Spark adds these to every read or write.
 _OF_SPARK = frozenset({"checkpointlocation", "queryname"})
@@ -58,12 +58,9 @@ def boolean(name: str, value: str) -> bool:
     return _WORDS[value.strip().lower()]
 
 
-def seconds(name: str, value: str) -> float:
-    """`30s`, `15m`, `500ms`; a bare number is milliseconds."""
-    found = _DURATION.fullmatch(value.lower())
-    if found is None or (found[2] and found[2] not in _UNITS_S):
-        raise BadSetting(f"option {name} is {value!r}: such as 500ms, 30s, 15m or 2h")
-    return float(found[1]) * _UNITS_S[found[2] or "ms"]
+def duration(name: str, value: str) -> int:
+    """Parse a duration to milliseconds."""
+    return parse_duration_ms(f"option {name}", value)
 
 
 def topics(name: str, value: str) -> tuple[str, ...]:
@@ -124,7 +121,7 @@ READ: dict[str, Parse] = {
     "failOnDataLoss": boolean,
     "maxOffsetsPerTrigger": whole,
     "minOffsetsPerTrigger": whole,
-    "maxTriggerDelay": seconds,
+    "maxTriggerDelay": duration,
     "maxBytesPerTrigger": whole,
     "minPartitions": whole,
     "maxRecordsPerPartition": whole,
@@ -219,7 +216,7 @@ class ReadOptions:
     offsets_max: int | None = None
     offsets_min: int | None = None
     bytes_max: int | None = None
-    delay_max_s: float = 900
+    delay_max_ms: int = _DELAY_MAX_MS
     partitions_min: int = 0
     partition_max: int | None = None
 
@@ -265,7 +262,7 @@ class ReadOptions:
             offsets_max=found.get("maxOffsetsPerTrigger"),
             offsets_min=found.get("minOffsetsPerTrigger"),
             bytes_max=found.get("maxBytesPerTrigger"),
-            delay_max_s=found.get("maxTriggerDelay", 900),
+            delay_max_ms=found.get("maxTriggerDelay", _DELAY_MAX_MS),
             partitions_min=found.get("minPartitions", 0),
             partition_max=found.get("maxRecordsPerPartition"),
         )

@@ -9,7 +9,6 @@ from pyspark.sql import functions as f
 
 from cometmq.spark.jobs.keys import key_of
 from cometmq.spark.jobs.sources import Options, finish, server_options, stream
-from cometmq.spark.jobs.times import in_spark
 from cometmq.spark.report.charts import bars
 from cometmq.spark.report.outcome import JobOutcome
 from cometmq.spark.report.report_folder import Report
@@ -39,7 +38,7 @@ def dedup(
     report = Report(out)
     picture, runs = report.file("report.png"), report.file("runs.csv")
     rows = stream(spark, source).withColumn("key", _key(by))
-    watched = rows.withWatermark("storeTimestamp", in_spark(within_ms))
+    watched = rows.withWatermark("storeTimestamp", f"{within_ms} milliseconds")
     first = watched.observe("seen", f.count(f.lit(1)).alias("messages"))
     kept = first.dropDuplicatesWithinWatermark(["key"])
     kept = kept.observe("kept", f.count(f.lit(1)).alias("messages"))

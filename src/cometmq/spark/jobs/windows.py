@@ -8,7 +8,6 @@ from pyspark.sql import functions as f
 
 from cometmq.errors import BadSetting
 from cometmq.spark.jobs.sources import Options, finish, stream
-from cometmq.spark.jobs.times import in_spark
 from cometmq.spark.report.charts import lines
 from cometmq.spark.report.outcome import JobOutcome
 from cometmq.spark.report.report_folder import Report, rows_of
@@ -41,8 +40,8 @@ def windows(
         reason = str(error).strip().splitlines()[0]
         raise BadSetting(f"option --time is {time!r}: {reason}") from error
     counted = (
-        events.withWatermark("at", in_spark(watermark_ms))
-        .groupBy("topic", f.window("at", in_spark(window_ms)).alias("window"))
+        events.withWatermark("at", f"{watermark_ms} milliseconds")
+        .groupBy("topic", f.window("at", f"{window_ms} milliseconds").alias("window"))
         .count()
         .select("topic", f.col("window.start").alias("start"), "count")
     )

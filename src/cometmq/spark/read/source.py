@@ -247,7 +247,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         if options.offsets_min is None or self._target is not None:
             return False
-        is_late = time.monotonic() - self._last_given >= options.delay_max_s
+        is_late = time.monotonic() - self._last_given >= options.delay_max_ms / 1000
         return waiting < options.offsets_min and not is_late
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
