@@ -1,6 +1,7 @@
 """`from cometmq import Producr` passed mypy and pyright, and `@consumer.on` accepted any function.
 
-Pyright is used where it is found: `COMETMQ_PYRIGHT` is its path, or it is on PATH.
+Pyright is used where it is installed: `COMETMQ_PYRIGHT` is its path, or it is beside the Python
+that runs the tests, or on PATH.
 """
 
 import os
@@ -17,7 +18,8 @@ from cometmq import Message, PushConsumer, PushConsumerConfig, TransactionProduc
 from cometmq.errors import BadSetting
 
 ROOT = Path(__file__).parents[2]
-PYRIGHT = os.environ.get("COMETMQ_PYRIGHT") or shutil.which("pyright")
+_BESIDE_PYTHON = shutil.which("pyright", path=str(Path(sys.executable).parent))
+PYRIGHT = os.environ.get("COMETMQ_PYRIGHT") or _BESIDE_PYTHON or shutil.which("pyright")
 NAMES = "\n".join(f"from cometmq import {name} as {name}" for name in cometmq.__all__)
 GOOD = f"""
 {NAMES}
@@ -75,15 +77,74 @@ BAD = {
     "blocking": "@waiting.on('a')\ndef take(message: int) -> None: ...",
     "listen": "def take() -> None: ...\nconsumer.listen(take)",
     "enum": "PushConsumerConfig(group='g', message_model='CLUSTERNG')",
+    "enum-member": "PushConsumerConfig(group='g', message_model=MessageModel.CLUSTERNG)",
     "number": "PushConsumerConfig(group='g', consume_threads='20')",
     "no-group": "PushConsumerConfig()",
     "no-setting": "PushConsumerConfig(group='g', consume_thread=1)",
+    "former-setting": "ProducerConfig(group='g', send_timeout_ms=3000)",
+    "read-no-setting": "print(ProducerConfig(group='g').send_timeout_ms)",
+    "duration-text": "ProducerConfig(group='g', send_timeout='3')",
+    "timeout-text": "async def go() -> None:\n    await producer.send(order, timeout='3')",
+    "poll-text": "async def go() -> None:\n    await puller.poll(timeout='3')",
+    "missing-await": "async def go() -> None:\n    producer.send(order)",
+    "result-without-await": "async def go() -> None:\n    print(producer.send(order).status)",
+    "result-attribute": "async def go() -> None:\n    print((await producer.send(order)).msgid)",
+    "blocking-result": "print(sender.send(order).msgid)",
+    "exception": "from cometmq.errors import TimeOut",
+    "exception-attribute": "try: ...\nexcept errors.TimeOut: ...",
+    "error-attribute": "try: ...\nexcept Error as error: print(error.is_retryable)",
+    "message-field": "Message('t', b'x', tag='paid')",
+    "message-attribute": "print(order.boddy)",
+    "received-field": "def take(one: ReceivedMessage) -> None:\n    print(one.boddy)",
+    "callback": "def tell() -> None: ...\nproducer.on_connection(tell)",
+    "advance": "EmbeddedCluster().advance('2h')",
 }  # fmt: skip
 HEAD = """
-from cometmq import PushConsumer, PushConsumerConfig, ReceivedMessage
-from cometmq import blocking
+from cometmq import LitePullConsumer, Message, MessageModel, Producer, ProducerConfig, PushConsumer
+from cometmq import Error, PushConsumerConfig, ReceivedMessage, blocking, errors
+from cometmq.testing import EmbeddedCluster
 consumer = PushConsumer("g")
 waiting = blocking.PushConsumer("g")
+producer = Producer("g")
+sender = blocking.Producer("g")
+puller = LitePullConsumer("g")
+order = Message("orders", b"one")
+"""
+# A user's project with ten mistakes, one per kind: their lines must be all that is reported.
+PROJECT = """\
+from datetime import timedelta
+
+from cometmq import Ack, ClientConfig, Message, Producer, ProducerConfig, PushConsumer
+from cometmq import Error, PushConsumerConfig, ReceivedMessage, SendResult, errors
+from cometmq import LitePulConsumer  # mistake: misspelled import
+
+client = ClientConfig(name_servers="127.0.0.1:9876", api_timeout=timedelta(seconds=5))
+settings = ProducerConfig(group="shop", send_timeot=3)  # mistake: unknown configuration field
+billing = PushConsumerConfig(group="billing", message_model="BROADCAST")  # mistake: wrong enum
+consumer = PushConsumer(billing, client=client)
+
+
+@consumer.on("orders")  # mistake: wrong handler signature
+def bill(message: ReceivedMessage, attempt: int) -> Ack: ...
+
+
+@consumer.on("refunds")  # mistake: handler with a wrong return type
+async def refund(message: ReceivedMessage) -> bool: ...
+
+
+async def order(producer: Producer, body: bytes) -> SendResult | None:
+    message = Message("orders", body, tags="paid", keys="17")
+    await producer.send(message, timeout="3")  # mistake: timeout as text
+    producer.send(message)  # mistake: missing await
+    try:
+        result = await producer.send(message, timeout=1.5)
+        print(result.messageId)  # mistake: wrong result attribute
+        return result
+    except errors.TimeoutExpired:  # mistake: wrong exception name
+        print(message.tag)  # mistake: wrong message field
+    except Error as error:
+        print(error.retryable, error.stored)
+    return None
 """
 
 
@@ -106,16 +167,37 @@ def checked(command, folder):
     return {Path(each).stem for each in re.findall(r"^\s*(\S+\.py):\d+.*error", said, re.M)}, said
 
 
+def command_of(checker):
+    if checker == "mypy":
+        return [sys.executable, "-m", "mypy", "--strict", "--no-pretty"]
+    if PYRIGHT is None:
+        pytest.skip("pyright is not installed: pip install pyright")
+    return [PYRIGHT, "--pythonpath", sys.executable]
+
+
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_type_checkers_see_the_mistakes_and_nothing_else(programs, checker):
-    if checker == "mypy":
-        command = [sys.executable, "-m", "mypy", "--no-pretty"]
-    elif PYRIGHT is None:
-        pytest.skip("no pyright is installed")
-    else:
-        command = [PYRIGHT, "--pythonpath", sys.executable]
-    wrong, said = checked(command, programs)
+    wrong, said = checked(command_of(checker), programs)
     assert wrong == {path.stem for path in programs.glob("bad_*.py")}, said
+
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_ten_mistakes_of_a_user_project_are_reported(tmp_path, checker):
+    program = tmp_path / "shop.py"
+    program.write_text(PROJECT)
+    done = subprocess.run(
+        [*command_of(checker), program], cwd=tmp_path, capture_output=True, text=True, check=False,
+        timeout=500,
+    )  # fmt: skip
+    found = {int(each) for each in re.findall(r"shop\.py:(\d+).*error", done.stdout)}
+    lines = PROJECT.splitlines()
+    mistakes = {number for number, line in enumerate(lines, 1) if "# mistake" in line}
+    assert len(mistakes) == 10
+    # A checker may report a decorated function at its `def`, the line after the decorator.
+    reported = {
+        each - 1 if lines[each - 1].startswith(("def", "async")) else each for each in found
+    }
+    assert reported == mistakes, done.stdout
 
 
 def two(message, more):
