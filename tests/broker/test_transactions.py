@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from broker.works import PRODUCER, at_work, new
 from cometmq.broker.delivery.half_ledger import HalfLedger
-from cometmq.broker.delivery.transactions import half_of, is_half
+from cometmq.broker.delivery.half_message import half_of, is_half
 from cometmq.broker.durable_replies import SafeAnswers
-from cometmq.broker.handlers.transaction import TransactionRoom
+from cometmq.broker.handlers.transaction import TransactionHandlers
 from cometmq.errors import DiskFull, Malformed, Refused, Unreachable
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.flags import MessageFlag
@@ -62,12 +62,12 @@ def answering(question, decision):
 
 
 async def end(works, ask):
-    room = TransactionRoom(works.transactions, SafeAnswers(works.topics, works.intake))
+    room = TransactionHandlers(works.transactions, SafeAnswers(works.topics, works.intake))
     return await works.answer(room.end, ask)
 
 
 async def resume(works, message_id):
-    room = TransactionRoom(works.transactions, SafeAnswers(works.topics, works.intake))
+    room = TransactionHandlers(works.transactions, SafeAnswers(works.topics, works.intake))
     return await works.answer(room.resume, ResumeCheckHeader(msg_id=message_id))
 
 
@@ -470,16 +470,16 @@ def test_a_half_message_that_fails_keeps_no_other_waiting(caplog):
     async def story(works):
         link = works.producer("makers")
         bad, good = prepare(works, b"bad"), prepare(works, b"good")
-        half = works.transactions.half
+        read = works.transactions.halves.read
         bugs = {bad.queue_offset: 2}
 
         def failing(offset):
             if bugs.get(offset):
                 bugs[offset] -= 1
                 raise RuntimeError("a bug")
-            return half(offset)
+            return read(offset)
 
-        works.transactions.half = failing
+        works.transactions.halves.read = failing
         await works.clock.advance(TIMEOUT_MS)
         assert bodies(link) == [b"good"]
         assert "a bug" in caplog.text
@@ -591,7 +591,7 @@ def test_only_what_was_put_away_can_be_resumed():
         half = prepare(works)
         log_end = works.store.log_bounds[1]
         for offset in (half.physical_offset, log_end, -1):
-            with pytest.raises(Refused, match="is none of TRANS_CHECK_MAX_TIME_TOPIC"):
+            with pytest.raises(Refused, match="is not in TRANS_CHECK_MAX_TIME_TOPIC"):
                 await resume(works, str(OffsetId(HOST, offset)))
         with pytest.raises(Malformed):
             await resume(works, "junk")
@@ -604,17 +604,17 @@ def test_only_what_was_put_away_can_be_resumed():
 
 def test_the_ledger_forgets_what_is_closed():
     ledger = HalfLedger(0, 0)
-    ledger.move(0, 1, is_told=True)
-    ledger.move(1, 2, is_told=False)
-    ledger.move(2, 3, is_told=True)
+    ledger.move(0, 1, is_sent=True)
+    ledger.move(1, 2, is_sent=False)
+    ledger.move(2, 3, is_sent=True)
     assert [ledger.place(offset) for offset in range(5)] == [3, 3, None, 3, 4]
     assert ledger.progress == 3
     ledger.op(3)
     ledger.close(3)
     assert [ledger.place(offset) for offset in range(5)] == [None, None, None, None, 4]
     assert (ledger.progress, ledger.op_progress) == (4, 1)
-    assert not ledger._place
-    assert not ledger._names
+    assert not ledger._current
+    assert not ledger._known
     assert not ledger._closed
 
 

@@ -8,6 +8,8 @@ from cometmq.background import Background
 from cometmq.broker.arrivals import Arrivals
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.delivery.delay_levels import DelayLevels
+from cometmq.broker.delivery.delay_offsets import DelayOffsets
+from cometmq.broker.delivery.half_queue import HalfQueue
 from cometmq.broker.delivery.retry import Retries
 from cometmq.broker.delivery.schedule import Schedule
 from cometmq.broker.delivery.transaction_checks import TransactionChecks
@@ -95,13 +97,14 @@ class Works:
         self.intake = Intake(self.store, self.levels, clock, self.identity, self.stats)
         self.retries = Retries(self.store, self.topics, self.groups, self.clients)
         self.schedule = Schedule(
-            self.store, self.levels, self.arrivals, clock, self.settings, self.background, disk,
-            folder / "delayOffset.json", self.stats,
+            self.store, self.intake, self.levels,
+            DelayOffsets(self.store, clock, self.background, disk, folder / "delayOffset.json"),
+            self.arrivals, clock, self.settings, self.stats,
         )  # fmt: skip
         self.transactions = Transactions(
-            self.store, self.intake, self.topics, self.offsets, self.identity, clock,
-            self.background, self.stats,
-            lambda: self.settings.now(StoreConfig).message_index_enable,
+            self.store, self.intake,
+            HalfQueue(self.store, self.offsets, clock, self.background),
+            self.topics, self.identity, self.stats,
         )  # fmt: skip
         self.checks = TransactionChecks(
             self.transactions, self.clients, self.arrivals, clock, self.settings,
@@ -109,7 +112,7 @@ class Works:
         )  # fmt: skip
         self.schedule.load()
         self.transactions.load()
-        self.schedule.start()
+        self.schedule.start(self.background)
         self.checks.start()
         return self
 

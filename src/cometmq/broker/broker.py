@@ -11,6 +11,8 @@ from cometmq.background import Background
 from cometmq.broker.arrivals import Arrivals
 from cometmq.broker.config import BrokerConfig, BrokerRole
 from cometmq.broker.delivery.delay_levels import DelayLevels
+from cometmq.broker.delivery.delay_offsets import DelayOffsets
+from cometmq.broker.delivery.half_queue import HalfQueue
 from cometmq.broker.delivery.retry import Retries
 from cometmq.broker.delivery.schedule import Schedule
 from cometmq.broker.delivery.transaction_checks import TransactionChecks
@@ -206,25 +208,23 @@ class Broker:
             retries=Retries(store, topics, groups, self._clients),
             schedule=Schedule(
                 store,
+                intake,
                 levels,
+                DelayOffsets(
+                    store, message_clock, self._background, disk, folder / "delayOffset.json"
+                ),
                 self._arrivals,
                 message_clock,
                 settings,
-                self._background,
-                disk,
-                folder / "delayOffset.json",
                 stats,
             ),
             transactions=Transactions(
                 store,
                 intake,
+                HalfQueue(store, offsets, message_clock, self._background),
                 topics,
-                offsets,
                 identity,
-                message_clock,
-                self._background,
                 stats,
-                lambda: settings.now(StoreConfig).message_index_enable,
             ),
             locks=locks,
             notices=self._notices,
@@ -249,7 +249,7 @@ class Broker:
         background = self._background
         for table in (parts.topics, parts.groups):
             table.on_change(partial(table.file.save_soon, background))
-        parts.schedule.start()
+        parts.schedule.start(background)
         TransactionChecks(
             parts.transactions,
             self._clients,

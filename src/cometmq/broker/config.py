@@ -139,9 +139,9 @@ class BrokerConfig(ServerConfig, kw_only=True, rename=camel(**_NAMES)):
     transaction_time_out: Annotated[Ms, Meta(description="a half message's age at first check")] = (
         6_000
     )
-    transaction_check_max: Annotated[int, Meta(ge=0, description="checks, then it is put away")] = (
-        15
-    )
+    transaction_check_max: Annotated[
+        int, Meta(ge=0, description="checks until it is discarded")
+    ] = 15
     transaction_check_interval: Annotated[Count, Meta(description="ms between checks")] = 60_000
 
     # What it keeps and tells, and how often

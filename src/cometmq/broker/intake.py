@@ -73,6 +73,14 @@ class Intake:
             self._stats.put_failed()
             raise _refusal(error) from error
 
+    def deliver(self, message: NewMessage, now_ms: int) -> Stored:
+        """Store a delayed message that is due. It keeps its delay property and is not diverted."""
+        try:
+            return self._store.put(message, now_ms, internal=True)
+        except _REFUSED as error:
+            self._stats.put_failed()
+            raise _refusal(error) from error
+
     def put_jointly(self, messages: NewMessages, now_ms: int) -> StoredMessages | None:
         """As `put` of each, sooner; None, and nothing happened, if one of them is unusual."""
         if _DELAYED in _BETWEEN.join(messages.properties_texts):

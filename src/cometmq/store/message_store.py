@@ -351,6 +351,11 @@ class MessageStore:
         """When the oldest message of a queue was stored; -1 if there is none."""
         return earliest_ms(self._reader, self._queues.trimmed(topic, queue_id))
 
+    @property
+    def has_index(self) -> bool:
+        """Messages can be found by their keys."""
+        return self._index is not None
+
     def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, count_max: int | None = None
     ) -> list[StoredMessage]:

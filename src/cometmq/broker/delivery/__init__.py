@@ -1,1 +1,1 @@
-"""Messages that are stored again later: delays, retries and transactions."""
+"""Messages that the broker stores again later: delays, retries and transactions."""

@@ -1,16 +1,17 @@
-"""A stored message on its way into another queue: retries, deliveries and commits are copies."""
+"""Copies of stored messages for another queue: retries, deliveries and commits."""
 
 from cometmq.errors import BadName
 from cometmq.protocol.names import check_topic
 from cometmq.protocol.records.message import StoredMessage
-from cometmq.protocol.records.properties import REAL_QUEUE_ID, REAL_TOPIC, number_in, take_property
+from cometmq.protocol.records.properties import REAL_QUEUE_ID, REAL_TOPIC
+from cometmq.protocol.records.property_view import PropertyView
 from cometmq.store.log.new_message import NewMessage
 
 _QUEUE_ID_END = 2**31
 
 
 def copy_of(message: StoredMessage, topic: str, queue_id: int) -> NewMessage:
-    """The same message for another queue; when and where it was born stays."""
+    """The same message for another queue; its birth time and host stay."""
     return NewMessage(
         topic=topic,
         queue_id=queue_id,
@@ -24,10 +25,9 @@ def copy_of(message: StoredMessage, topic: str, queue_id: int) -> NewMessage:
     )
 
 
-def real_queue(properties_text: str) -> tuple[str, int] | None:
-    """Where a message that was put aside belongs; None if it does not say, or is damaged."""
-    _, topic = take_property(properties_text, REAL_TOPIC)
-    queue_id = number_in(properties_text, REAL_QUEUE_ID)
+def real_queue(properties: PropertyView) -> tuple[str, int] | None:
+    """The destination of a diverted message; None if it is missing or invalid."""
+    topic, queue_id = properties.get(REAL_TOPIC), properties.number(REAL_QUEUE_ID)
     if topic is None or queue_id is None or queue_id >= _QUEUE_ID_END:
         return None
     try:

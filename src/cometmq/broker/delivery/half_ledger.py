@@ -1,67 +1,75 @@
-"""Which half messages are undecided, and how far their queue and that of decisions are done.
+"""Which half messages are open, and the progress on their queue and on the queue of ops.
 
-A half message that is asked about is put again at the end of its queue, so that the queue's
-beginning can be left behind. Its producer may still know it by an earlier place.
+A half message whose producer was asked is stored again at the end of its queue, so that the
+beginning of the queue can be cleaned. Its producer may still know it by an earlier offset.
+
+Invariants: offsets before `progress` are closed; `progress` itself is open or the end of the queue;
+every known offset of an open half message leads to its current offset.
 """
 
 from collections import deque
 
 
 class HalfLedger:
-    """Half messages by queue offset; those before `progress` are closed."""
+    """Half messages by queue offset."""
 
     def __init__(self, progress: int, op_progress: int) -> None:
         self.progress = progress
         self.op_progress = op_progress
-        self._closed: set[int] = set()  # from `progress` on
-        self._ops: deque[int] = deque()  # the half messages of the ops from `op_progress` on
-        self._place: dict[int, int] = {}  # a place that a producer may know, to where it is now
-        self._names: dict[int, tuple[int, ...]] = {}  # a copy, to those places
+        self._closed: set[int] = set()  # offsets from `progress` on
+        self._ops: deque[int] = deque()  # half offsets in the ops from `op_progress` on
+        self._current: dict[int, int] = {}  # an offset that a producer may know, to the current one
+        self._known: dict[int, tuple[int, ...]] = {}  # the current offset of a copy, to those
 
     def is_open(self, offset: int) -> bool:
-        """Nobody has said yet what becomes of it."""
+        """The half message at this offset is neither decided nor moved."""
         return offset >= self.progress and offset not in self._closed
 
     def place(self, offset: int) -> int | None:
-        """Where the half message is now that was put at this offset; None if it is closed."""
-        offset = self._place.get(offset, offset)
+        """The current offset of a half message that was once at `offset`; None if it is closed."""
+        offset = self._current.get(offset, offset)
         return offset if self.is_open(offset) else None
 
-    def move(self, old: int, new: int, *, is_told: bool) -> None:
-        """Put again; its producer may know the new place."""
-        names = self._names.get(old, (old,))
-        self._name(new, (*names, new) if is_told else names)
-        self._names.pop(old, None)
+    def move(self, old: int, new: int, *, is_sent: bool) -> None:
+        """It was stored again at `new`; `is_sent` if producers learn the new offset."""
+        assert new > old, "a copy is put at the end of the queue"
+        known = self._known.get(old, (old,))
+        self._set_known(new, (*known, new) if is_sent else known)
+        self._known.pop(old, None)
         self._close(old)
 
     def adopt(self, first: int, copy: int) -> None:
-        """A copy was found of the half message that was first put there."""
+        """Loading found a copy of the half message that was first at `first`.
+
+        A damaged copy may name an offset after its own. Then it counts as a first one.
+        """
         now = self.place(first)
         if now is None:
-            self._name(copy, (first, copy))
-        elif now != copy:
-            self.move(now, copy, is_told=True)
+            self._set_known(copy, (first, copy))
+        elif now < copy:
+            self.move(now, copy, is_sent=True)
 
     def close(self, offset: int) -> None:
-        """It is decided, or given up."""
-        for name in self._names.pop(offset, ()):
-            self._place.pop(name, None)
+        """The half message at its current offset is decided or given up."""
+        for known in self._known.pop(offset, ()):
+            self._current.pop(known, None)
         self._close(offset)
 
     def op(self, offset: int) -> None:
-        """The queue of decisions has one more, about this half message."""
+        """The queue of ops has one more, for the half message at `offset`."""
         self._ops.append(offset)
         self._advance()
 
-    def _name(self, offset: int, names: tuple[int, ...]) -> None:
-        self._names[offset] = names
-        for name in names:
-            self._place[name] = offset
+    def _set_known(self, offset: int, known: tuple[int, ...]) -> None:
+        self._known[offset] = known
+        for each in known:
+            self._current[each] = offset
 
     def _close(self, offset: int) -> None:
         if offset >= self.progress:
             self._closed.add(offset)
         self._advance()
+        assert not self.is_open(offset), "closed for good"
 
     def _advance(self) -> None:
         closed, ops = self._closed, self._ops

@@ -1,9 +1,10 @@
-"""What becomes of a message that a group could not consume: it comes again, or is buried.
+"""Retries and dead letters: what happens to a message that a group could not consume.
 
-It comes again by %RETRY%group, later each time; after the group's maximum it goes to %DLQ%group,
-where nobody looks for it but people. The maximum is one number for all members of a group, also if
-they say different ones: that of the member which joined last, of those that gave something back.
-The original goes by what each says, so that the same message is buried or not by who had it last.
+A retry goes to %RETRY%group, with a longer delay each time. After the group's maximum the message
+goes to %DLQ%group, which only people read. All members of a group have the same maximum, also if
+they configured different ones: that of the member which joined last, among those that sent a
+message back. Apache RocketMQ 4.9.7 uses the maximum of the member that sends the message back, so
+the same message may or may not become a dead letter, depending on who consumed it last.
 """
 
 import random
@@ -32,21 +33,22 @@ from cometmq.protocol.records.properties import (
     put_property,
     take_property,
 )
+from cometmq.protocol.records.property_view import PropertyView, edit_properties
 from cometmq.remoting.dispatch import Link
 from cometmq.store.log.new_message import NewMessage
 from cometmq.store.message_store import MessageStore
 
 _WRITE = int(Perm.WRITE)
-_FIRST_LEVEL = 3  # of the first retry; each further one has the next
-_AT_ONCE = "0"
-# What -1 means. There it means never: a message whose first try failed is buried at once. Neither
-# the original's client nor ours sends it: they make 16 of it first, or this, where order matters.
+_FIRST_LEVEL = 3  # of the first retry; each further retry has the next level
+_NO_DELAY = "0"
+# The meaning of -1. To Apache's broker it means no retries: the first failure makes a dead letter.
+# No client sends it: Java's and ours replace it by 16, or by this number for ordered consumption.
 _NO_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """A message that was sent back: which it was, what is stored in its place, and where."""
+    """A message that was sent back, the copy to store for it, and the topic of the copy."""
 
     message: StoredMessage
     copy: NewMessage
@@ -54,14 +56,14 @@ class Returned:
 
     @property
     def origin_topic(self) -> str:
-        """Where its first consumer found it."""
+        """The topic from which it was first consumed."""
         _, topic = take_property(self.copy.properties_text, RETRY_TOPIC)
         return topic or self.message.topic
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """Retries and dead letters of all groups."""
+    """Makes retries and dead letters; the caller stores them through the intake."""
 
     store: MessageStore
     topics: TopicTable
@@ -69,9 +71,9 @@ class Retries:
     clients: Clients
 
     def limited(self, message: NewMessage, link: Link, said: int | None) -> NewMessage:
-        """A message that a consumer sends to %RETRY%group itself; a dead letter past the limit.
+        """A message that a consumer sends to %RETRY%group; a dead letter past the limit.
 
-        Its topic is made by whoever stores it.
+        The caller creates its topic.
         """
         name = message.topic.removeprefix(RETRY_PREFIX)
         if message.reconsume_times < self._limit(self.groups.known(name), link, said):
@@ -79,7 +81,7 @@ class Retries:
         return _in_topic(message, self._dead_letters(name))
 
     def sent_back(self, link: Link, ask: SendBackHeader) -> Returned | None:
-        """What CONSUMER_SEND_MSG_BACK asks for; None if the group wants no retries at all."""
+        """The copy that CONSUMER_SEND_MSG_BACK requests; None if the group has no retry queues."""
         group = self.groups.known(ask.group)
         if group.retry_queue_nums <= 0:
             return None
@@ -87,7 +89,7 @@ class Retries:
         if message is None:
             raise Refused(
                 ResponseCode.SYSTEM_ERROR,
-                f"look message by offset failed, {ask.offset}: no message stands there any more",
+                f"look message by offset failed, {ask.offset}: there is no message at this offset",
             )
         retry = self.topics.own(retry_topic(ask.group), group.retry_queue_nums, unit=ask.unit_mode)
         if not retry.perm & _WRITE:
@@ -108,7 +110,7 @@ class Retries:
         return Returned(message, copy, retry)
 
     def _limit(self, group: GroupConfig, link: Link, said: int | None) -> int:
-        """How often the group may fail: who started last decides, of those that say."""
+        """The retry limit of the group: that of the member which joined last and set one."""
         limit = self.clients.retries_max(group.group_name, link, said)
         if limit is None:
             limit = group.retry_max_times
@@ -119,25 +121,25 @@ class Retries:
 
 
 def _in_topic(message: NewMessage, dead_letters: TopicConfig) -> NewMessage:
-    """In the only queue of a group's dead letters, without a delay."""
+    """The message for the only queue of a group's dead letters, without a delay."""
     text = message.properties_text
     if has_property(text, DELAY):
-        text = put_property(text, DELAY, _AT_ONCE)
+        text = put_property(text, DELAY, _NO_DELAY)
     return msgspec.structs.replace(
         message, topic=dead_letters.topic_name, queue_id=0, properties_text=text
     )
 
 
 def _with_origin(message: StoredMessage) -> str:
-    """Its properties as a retry has them: WAIT=false, and its first topic and id.
+    """The properties of a retry: WAIT=false, and the first topic and id of the message.
 
-    WAIT=false: Apache's broker stores the retry so, and consumers see it. The answer waits here
-    for the disk all the same.
+    Apache's broker stores WAIT=false in retries, and consumers see it. The reply still waits for
+    the disk.
     """
-    text = put_property(message.properties_text, WAIT, "false")
-    if take_property(text, RETRY_TOPIC)[1] is None:
-        text = put_property(text, RETRY_TOPIC, message.topic)
-    if not (take_property(text, ORIGIN_MESSAGE_ID)[1] or "").strip():
-        own_id = str(OffsetId(message.store_host, message.physical_offset))
-        text = put_property(text, ORIGIN_MESSAGE_ID, own_id)
-    return text
+    properties = PropertyView(message.properties_text)
+    changes: dict[str, str | None] = {WAIT: "false"}
+    if properties.get(RETRY_TOPIC) is None:
+        changes[RETRY_TOPIC] = message.topic
+    if not (properties.get(ORIGIN_MESSAGE_ID) or "").strip():
+        changes[ORIGIN_MESSAGE_ID] = str(OffsetId(message.store_host, message.physical_offset))
+    return edit_properties(message.properties_text, changes)

@@ -21,7 +21,7 @@ from cometmq.broker.handlers.offset import OffsetRoom
 from cometmq.broker.handlers.pull import PullHandlers
 from cometmq.broker.handlers.send import SendHandlers
 from cometmq.broker.handlers.send_back import SendingBack
-from cometmq.broker.handlers.transaction import TransactionRoom
+from cometmq.broker.handlers.transaction import TransactionHandlers
 from cometmq.broker.parts import Parts
 from cometmq.broker.stored_properties import StoredProperties
 from cometmq.protocol.codes import RequestCode
@@ -82,7 +82,7 @@ def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
         RefusalLog(log, p.clock, "sends"),
     )  # fmt: skip
     back = SendingBack(checks, p.retries, p.intake, answers, p.stats)
-    ends = TransactionRoom(p.transactions, answers)
+    ends = TransactionHandlers(p.transactions, answers)
     code = RequestCode
     return {
         code.CONSUMER_SEND_MSG_BACK: Route(

@@ -9,8 +9,8 @@ import msgspec
 
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.delivery.delay_levels import asked_level
+from cometmq.broker.delivery.half_message import half_of, is_half
 from cometmq.broker.delivery.retry import Retries
-from cometmq.broker.delivery.transactions import half_of, is_half
 from cometmq.broker.durable_replies import SafeAnswers
 from cometmq.broker.handlers.checks import Checks, with_queue
 from cometmq.broker.intake import Intake

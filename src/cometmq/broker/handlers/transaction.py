@@ -1,4 +1,4 @@
-"""The end of a transaction, and a second chance for one that was put away."""
+"""Requests that end a transaction or resume a discarded one."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ from cometmq.remoting.dispatch import Call, Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionRoom:
-    """What producers decide, and what an administrator asks for."""
+class TransactionHandlers:
+    """Answers once the stored messages are as durable as the settings promise."""
 
     transactions: Transactions
     answers: SafeAnswers
 
     def end(self, call: Call, ask: EndTransactionHeader) -> Outcome:
-        """END_TRANSACTION: at once, or as the answer to CHECK_TRANSACTION_STATE."""
+        """END_TRANSACTION: right after the send, or as the answer to CHECK_TRANSACTION_STATE."""
         return self.answers.to(self.transactions.end(ask, call.received_ms))
 
     def resume(self, call: Call, ask: ResumeCheckHeader) -> Outcome:

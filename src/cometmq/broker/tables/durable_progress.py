@@ -1,11 +1,10 @@
-"""How far work on the log has come, kept only once what it stored is on disk.
+"""Progress of work on the log, persisted only after the messages that it stored are on disk.
 
-A delivered copy that a power cut takes, while the table that says so survives, would be lost.
+Otherwise a power cut could lose a delivered copy while the table that counts it survives.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from cometmq.background import Background
 from cometmq.errors import StoreFailed
@@ -18,47 +17,50 @@ log = logging.getLogger(__name__)
 P = TypeVar("P")
 
 
+class ProgressTable(Protocol[P]):
+    """A table of progress that `DurableProgress` persists."""
+
+    def snapshot(self) -> P:
+        """The progress now."""
+
+    async def persist(self, progress: P) -> None:
+        """Write a snapshot. The messages that it counts are on disk."""
+
+
 class DurableProgress(Generic[P]):
-    """Some time after a move, `now` is asked, and `keep` told as soon as it is safe."""
+    """Persists a table some time after it changed, once the last stored message is on disk."""
 
     def __init__(
-        self,
-        store: MessageStore,
-        clock: Clock,
-        background: Background,
-        interval_ms: Callable[[], int],
-        now: Callable[[], P],
-        keep: Callable[[P], Awaitable[None]],
+        self, store: MessageStore, clock: Clock, background: Background, table: ProgressTable[P]
     ) -> None:
         self._store = store
         self._clock = clock
         self._background = background
-        self._interval_ms = interval_ms
-        self._now = now
-        self._keep = keep
+        self._table = table
         self._last: Stored | None = None
         self._timer: Timer | None = None
 
-    def moved(self, stored: Stored | None = None) -> None:
-        """Something is done, by what was stored last."""
+    def changed(self, stored: Stored | None, within_ms: int) -> None:
+        """The table changed, after `stored` was put; persist it within this time."""
+        assert within_ms >= 0, "a delay"
         if stored is not None:
             self._last = stored
         if self._timer is None:
-            self._timer = self._clock.call_later(self._interval_ms(), self._save_now)
+            self._timer = self._clock.call_later(within_ms, self._save_now)
 
     async def save(self) -> None:
-        """Return once it is kept; if the disk fails, it stays as it was, and work is repeated."""
+        """Persist now. If the disk fails, the old progress stays, and a restart repeats work."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        progress = self._now()
+        progress = self._table.snapshot()
         try:
             if self._last is not None:
                 await self._store.durable(self._last)
         except StoreFailed as error:
-            log.error("progress is not kept: %s", error)
+            log.error("progress is not persisted: %s", error)
             return
-        await self._keep(progress)
+        await self._table.persist(progress)
 
     def _save_now(self) -> None:
-        self._background.start(self.save(), "keeping progress")
+        self._background.start(self.save(), "persisting progress")

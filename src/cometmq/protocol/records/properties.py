@@ -152,7 +152,11 @@ def take_property(text: str, name: str) -> tuple[str, str | None]:
 
 def number_in(text: str, name: str) -> int | None:
     """A property that is a whole number; None if it is not there, is none, or is beyond use."""
-    _, value = take_property(text, name)
+    return whole_number(take_property(text, name)[1])
+
+
+def whole_number(value: str | None) -> int | None:
+    """A value as a non-negative integer of at most 18 digits; None if it is not one."""
     if value is None or len(value) > _DIGITS_MAX or not (value.isascii() and value.isdigit()):
         return None
     return int(value)
