@@ -31,7 +31,7 @@ def in_a_thread(work):
 
 async def under_way(producer):
     """How many sends are, looked at on the loop that runs them."""
-    return producer._core._under_way.count
+    return producer._core._sender.in_flight
 
 
 def test_an_interrupted_send_is_over(monkeypatch):

@@ -92,7 +92,7 @@ def test_one_that_is_cancelled_before_it_leaves_is_not_sent():
                 SendResult, asyncio.CancelledError, SendResult,
             ]  # fmt: skip
             assert len(cluster.sends) == before + 2
-            assert not producer._under_way.count
+            assert not producer._sender.in_flight
 
     run(test)
 
@@ -157,14 +157,14 @@ def test_a_result_that_is_less_safe_is_told_unless_another_broker_is_wished():
                 broker.answers = [ResponseCode.FLUSH_DISK_TIMEOUT]
             result = await producer.send(ORDER)
             assert result.status is SendStatus.FLUSH_DISK_TIMEOUT
-            assert not producer._under_way.count
+            assert not producer._sender.in_flight
 
     run(test)
 
 
 def test_more_than_may_be_told_of_are_refused(monkeypatch):
     async def test():
-        monkeypatch.setattr("cometmq.client.send.callback_sends.CLIENT_ASYNC_MAX", 3)
+        monkeypatch.setattr("cometmq.client.send.sender.CLIENT_ASYNC_MAX", 3)
         async with fake_cluster() as cluster, producing(cluster) as producer:
             await warm(producer, cluster)
             outcomes = []

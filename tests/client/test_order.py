@@ -224,7 +224,7 @@ def test_closing_tells_those_in_line_that_nobody_has_them():
             assert isinstance(told[0], Unreachable), "a broker has it"
             assert isinstance(told[1], Closed)
             assert len(cluster.sends) == before + 1
-            assert not producer._under_way.count
+            assert not producer._sender.in_flight
 
     run(test)
 

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from cometmq.client.send.outgoing import Outgoing
-from cometmq.client.send.send_template import SendTemplate
+from cometmq.client.send.outgoing import CODES, Outgoing, SendTemplate
 from cometmq.errors import TooLarge
-from cometmq.protocol.codes import LANGUAGE, VERSION, RequestCode
+from cometmq.protocol.codes import LANGUAGE, VERSION
 from cometmq.protocol.command import Command
 from cometmq.protocol.flags import CommandFlag
 from cometmq.protocol.frame import FrameDecoder, encode_frame
@@ -21,21 +20,14 @@ names = some.text("%|abcXYZ0123456789_-", min_size=1, max_size=40)
 ints = some.integers(-(2**31), 2**31 - 1)
 
 
-CODES = [
-    RequestCode.SEND_MESSAGE_V2,
-    RequestCode.SEND_BATCH_MESSAGE,
-    RequestCode.SEND_REPLY_MESSAGE_V2,
-]
-
-
-def template(group="g", topic="t", *, code=CODES[0], unit_mode=False, queues=4, pattern="TBW102"):
+def template(group="g", topic="t", *, kind="single", unit_mode=False, queues=4, pattern="TBW102"):
     return SendTemplate(
         group,
         topic,
         default_topic=pattern,
         default_topic_queue_nums=queues,
         unit_mode=unit_mode,
-        code=code,
+        kind=kind,
     )
 
 
@@ -44,15 +36,15 @@ def outgoing(text="", body=b"x", born_ms=0, flag=0, sys_flag=0):
 
 
 @given(
-    names, names, names, some.sampled_from(CODES), some.booleans(), some.integers(1, 65535),
+    names, names, names, some.sampled_from(sorted(CODES)), some.booleans(), some.integers(1, 65535),
     some.text(max_size=60), some.binary(max_size=60), some.integers(0, 2**62), ints, ints,
     some.integers(0, 2**31 - 1), some.integers(0, 65535), some.booleans(),
 )  # fmt: skip
 def test_the_bytes_are_those_of_the_general_writer(
-    group, topic, pattern, code, unit_mode, queues, text, body, born_ms, flag, sys_flag, opaque,
+    group, topic, pattern, kind, unit_mode, queues, text, body, born_ms, flag, sys_flag, opaque,
     queue_id, oneway,
 ):  # fmt: skip
-    quick = template(group, topic, code=code, unit_mode=unit_mode, queues=queues, pattern=pattern)
+    quick = template(group, topic, kind=kind, unit_mode=unit_mode, queues=queues, pattern=pattern)
     sent = outgoing(text, body, born_ms, flag, sys_flag)
     general = Command(
         code=quick.code,
@@ -68,7 +60,7 @@ def test_the_bytes_are_those_of_the_general_writer(
     (command,) = FrameDecoder().feed(frame)
     header = read_header(command, SendHeaderV2)
     texts = {name: java_text(getattr(header, name)) for name in ("unit_mode", "batch")}
-    is_batch = code == RequestCode.SEND_BATCH_MESSAGE
+    is_batch = kind == "batch"
     assert texts == {"unit_mode": java_text(unit_mode), "batch": java_text(is_batch)}
     assert msgspec.structs.replace(header, unit_mode=unit_mode, batch=is_batch) == SendHeaderV2(
         producer_group=group, topic=topic, default_topic=pattern, default_topic_queue_nums=queues,

@@ -8,15 +8,67 @@ from cometmq.blocking.face import posts, waits
 from cometmq.blocking.session import SharedSession, core_of
 from cometmq.client.config import ClientConfig, ProducerConfig
 from cometmq.client.durations import Timeout
+from cometmq.client.loop import LoopCall
 from cometmq.client.message import Message, SendResult
 from cometmq.client.send import producer as awaited
-from cometmq.client.send.queue_request import choice_of
-from cometmq.client.send.selectors import Selector
-from cometmq.client.send.send_call import SendCall
+from cometmq.client.send.pending_sends import PendingSend
+from cometmq.client.send.producer import options_of
+from cometmq.client.send.selectors import Selector, SendOptions
 from cometmq.client.send.send_hooks import SendCheck, SendHook
 from cometmq.protocol.bodies.queues import MessageQueue
 
 P = TypeVar("P", bound=awaited.Producer)
+
+
+class BlockingSend(PendingSend):
+    """A send whose outcome a thread waits for."""
+
+    call: "SendCall" = None  # type: ignore[assignment] # always given
+    is_over: bool = False
+
+    def done(self) -> bool:
+        """True if the thread was interrupted."""
+        return self.is_over
+
+    def deliver(self, outcome: SendResult | Exception | None) -> None:
+        """Wake the thread."""
+        self.is_over = True
+        self.sender.end()
+        if isinstance(outcome, Exception):
+            self.call.end(error=outcome)
+        else:
+            self.call.end(outcome)
+
+
+class SendCall(LoopCall[SendResult]):
+    """Calls `cometmq.Producer.send` on the loop, without a task."""
+
+    __slots__ = ("_core", "_message", "_options", "_send")
+
+    def __init__(self, core: awaited.Producer, message: Message, options: SendOptions) -> None:
+        super().__init__()
+        self._core = core
+        self._message = message
+        self._options = options
+        self._send: BlockingSend | None = None
+
+    def __call__(self) -> None:
+        """Begin the send; runs on the loop."""
+        core = self._core
+        try:
+            self._send = core._begin(BlockingSend, self._message, self._options)  # noqa: SLF001
+            self._send.call = self
+        except Exception as error:  # noqa: BLE001 - raised in the thread
+            self.end(error=error)
+
+    def cancel(self) -> None:
+        """Abandon the send of an interrupted thread; runs on the loop."""
+        send = self._send
+        if send is not None and not send.is_over:
+            send.is_over = True
+            send.abandon()
+            send.sender.end()
+            self.end()
 
 
 class ProducerFace(AskerFace[P]):
@@ -36,8 +88,8 @@ class ProducerFace(AskerFace[P]):
         timeout: Timeout = None,
     ) -> SendResult:
         """`cometmq.Producer.send`, waited for."""
-        call = SendCall(self._core.singles, message, choice_of(queue, selector, key), timeout)
-        return self._loop.wait_for(call)
+        options = options_of(queue, selector, key, timeout)
+        return self._loop.wait_for(SendCall(self._core, message, options))
 
     def send_batch_soon(
         self,

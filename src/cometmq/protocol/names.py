@@ -15,6 +15,7 @@ REPLY_TOPIC_POSTFIX = "REPLY_TOPIC"
 SYSTEM_TOPIC_PREFIX = "rmq_sys_"
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 NAMESPACE_SEPARATOR = "%"
+ROOM_SEPARATOR = "@"  # in the name of a broker, after its machine room
 
 DEFAULT_TOPIC = "TBW102"  # the pattern from which unknown topics are made
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
@@ -149,3 +150,9 @@ def _split_prefix(name: str) -> tuple[str, str]:
         if name.startswith(prefix):
             return prefix, name.removeprefix(prefix)
     return "", name
+
+
+def machine_room(broker_name: str) -> str | None:
+    """The part of a broker's name before its only `@`; None if the name has no such part."""
+    room, separator, rest = broker_name.rstrip(ROOM_SEPARATOR).partition(ROOM_SEPARATOR)
+    return room if separator and ROOM_SEPARATOR not in rest else None

@@ -60,7 +60,7 @@ class Caller(ABC):
 
     @property
     def is_hooked(self) -> bool:
-        """Requests must be seen by a hook: only `invoke` and `send_oneway` do that."""
+        """Return whether hooks must see each request: use `hooked`, `invoke` or `send_oneway`."""
         return bool(self._hooks)
 
     @property
@@ -111,9 +111,18 @@ class Caller(ABC):
         """Nobody waits for this answer any more."""
         self._calls.forget(opaque)
 
-    def tell(self, frame: bytes) -> None:
-        """Write the frame of a request that wants no answer."""
-        self._write(frame)
+    def hooked(
+        self, opaque: int, code: int, header: Header | None, body: bytes, answer: Answer | None
+    ) -> tuple[bytes, Answer | None]:
+        """The frame of a request that `is_hooked`, and the answer to expect for `ask_all`.
+
+        Without an answer the request is one-way.
+        """
+        request = self._request(code, header, body, opaque)
+        if answer is None:
+            request.flag |= _ONEWAY
+            return encode_frame(request), None
+        return encode_frame(request), _HookedAnswer(answer, request, str(self.peer), self._hooks)
 
     # Any request
 
@@ -124,7 +133,7 @@ class Caller(ABC):
         deadline_ms = self._endpoint.clock.monotonic_ms() + timeout_ms
         async with _Permit(self._endpoint, self._endpoint.async_permits, deadline_ms):
             await self._until_writable(deadline_ms)
-            request = self._request(code, header, body)
+            request = self._request(code, header, body, self._calls.next_opaque())
             answer = self._calls.wait_for(request.opaque, deadline_ms)
             try:
                 self._write(encode_frame(request))
@@ -146,14 +155,14 @@ class Caller(ABC):
         deadline_ms = self._endpoint.clock.monotonic_ms() + timeout_ms
         async with _Permit(self._endpoint, self._endpoint.oneway_permits, deadline_ms):
             await self._until_writable(deadline_ms)
-            request = self._request(code, header, body)
+            request = self._request(code, header, body, self._calls.next_opaque())
             request.flag |= _ONEWAY
             self._write(encode_frame(request))
 
-    def _request(self, code: int, header: Header | None, body: bytes) -> Command:
+    def _request(self, code: int, header: Header | None, body: bytes, opaque: int) -> Command:
         request = Command(
             code=code,
-            opaque=self._calls.next_opaque(),
+            opaque=opaque,
             language=LANGUAGE,
             version=VERSION,
             fields=write_header(header),
@@ -172,6 +181,31 @@ class Caller(ABC):
                 raise TooManyRequests(f"{self.peer} does not read what it is sent") from None
         if not self.is_open:
             raise Unreachable(f"the connection to {self.peer} is closed", stored=StoredState.NO)
+
+
+class _HookedAnswer:
+    """Shows the response to the hooks before it settles the answer."""
+
+    __slots__ = ("_answer", "_hooks", "_peer", "_request")
+
+    def __init__(
+        self, answer: Answer, request: Command, peer: str, hooks: tuple[Hook, ...]
+    ) -> None:
+        self._answer = answer
+        self._request = request
+        self._peer = peer
+        self._hooks = hooks
+
+    def done(self) -> bool:
+        return self._answer.done()
+
+    def set_result(self, response: Command, /) -> None:
+        for hook in self._hooks:
+            hook.after(self._peer, self._request, response)
+        self._answer.set_result(response)
+
+    def set_exception(self, error: Exception, /) -> None:
+        self._answer.set_exception(error)
 
 
 class _Permit:

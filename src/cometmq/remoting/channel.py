@@ -202,7 +202,8 @@ class Channel(Caller, asyncio.Protocol):
         """Serve one, or several that can be answered jointly; where those begin that are left."""
         command = commands[at]
         if command.flag & _RESPONSE:
-            after = responses_end(commands, at, _ANSWERS_MAX)
+            is_last = at + 1 == len(commands)
+            after = at + 1 if is_last else responses_end(commands, at, _ANSWERS_MAX)
             self._calls.settle(commands[at:after])
             return after
         if self._alone:

@@ -13,10 +13,10 @@ from cometmq.client.consumer.shared.allocate import (
     MachineRoomNearby,
     clients_in_order,
     queues_in_order,
-    room_of_broker,
 )
 from cometmq.errors import BadSetting
 from cometmq.protocol.bodies.queues import MessageQueue
+from cometmq.protocol.names import machine_room
 from peers.clients import allocated
 from protocol import golden
 
@@ -87,7 +87,7 @@ def test_chosen_queues_are_given_whoever_is_there():
     ],
 )
 def test_room_of_a_broker(broker, room):
-    assert room_of_broker(MessageQueue("t", broker, 0)) == room
+    assert machine_room(broker) == room
 
 
 def test_a_room_that_is_not_known():

@@ -1,61 +1,60 @@
-"""Sends messages: awaited, told of by a call, one-way, many in one frame.
+"""Sends messages: awaited, with a callback, one-way, in batches, and as requests.
 
-    async with Producer("group", "127.0.0.1:9876") as producer:
-        result = await producer.send(Message("topic", b"body"))
-
-What is raised before a frame is written (BadMessage, NoRoute, Closed) has changed nothing.
+An exception that is raised before a frame is written (BadMessage, NoRoute, Closed) means that
+nothing was stored.
 """
 
 import asyncio
 import logging
 from asyncio import get_running_loop
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, Self
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Self, TypeVar
 
 from cometmq.client.config import ClientConfig, ProducerConfig, config_of
 from cometmq.client.durations import Timeout, duration_ms
-from cometmq.client.message import Message, ReceivedMessage, SendResult, SendStatus
-from cometmq.client.send.callback_sends import Callback, Telling
-from cometmq.client.send.destinations import Destinations
-from cometmq.client.send.in_flight import UnderWay
-from cometmq.client.send.outgoing import Outgoing, Packing
-from cometmq.client.send.pending_send import Letter, Letters
-from cometmq.client.send.queue_request import ANY, QueueRequest, choice_of
+from cometmq.client.fields import Optional
+from cometmq.client.message import Message, ReceivedMessage, SendResult
+from cometmq.client.send.broker_requests import SessionProducer
+from cometmq.client.send.pending_sends import AwaitedSend, Callback, CallbackSend, PendingSend
 from cometmq.client.send.request_reply import RequestReply
-from cometmq.client.send.selectors import FaultTable, Selector
-from cometmq.client.send.send_hooks import SendCheck, SendHook, SendHooks
-from cometmq.client.send.sending import Sending
-from cometmq.client.send.single_send import Singles
-from cometmq.client.send.write_batcher import AwaitedTry
+from cometmq.client.send.selectors import ANY_QUEUE, Selector, SendOptions
+from cometmq.client.send.send_hooks import SendCheck, SendHook
+from cometmq.client.send.sender import MessageSender, too_many
 from cometmq.client.session.asker import Asker
 from cometmq.client.session.session import Session
 from cometmq.client.session.session_handle import lease
-from cometmq.errors import Closed, PartlySent, Refused, TimedOut
+from cometmq.errors import BadSetting, Closed
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.headers.send import PushReplyHeader
-from cometmq.protocol.headers.transaction import CheckTransactionHeader
 from cometmq.protocol.names import with_namespace
-from cometmq.protocol.records.message import StoredMessage
-from cometmq.remoting.dispatch import Link
 
 log = logging.getLogger(__name__)
 
-_NOT_STARTED = "it is not started: use `async with`, or await start()"
-_CLOSED = "it is closed"
+_NOT_STARTED = "the producer is not started: use `async with`, or await start()"
+_CLOSED = "the producer is closed"
+_QUEUE = Optional(MessageQueue)
 
-
-class TransactionChecks(Protocol):
-    """Answers brokers that ask how a transaction ended."""
-
-    def check(self, link: Link, ask: CheckTransactionHeader, half: StoredMessage) -> None:
-        """Begun at once, answered later."""
+S = TypeVar("S", bound=PendingSend)
 
 
 class Producer(Asker):
-    """See the top of the file. It belongs to one loop, and to the process that made it."""
+    """Sends messages. Use it as an async context manager, or call `start` and `close`.
 
-    transactions: TransactionChecks | None = None  # set by who sends transactions with it
+        async with Producer("group", "127.0.0.1:9876") as producer:
+            result = await producer.send(Message("topic", b"body"))
+
+    A producer belongs to the event loop that started it and to the process that created it.
+
+    Args:
+        group: the name of the producer group, or a ProducerConfig.
+        name_servers: addresses `host:port`, separated by `;` or in a list. The default is the
+            environment variable NAMESRV_ADDR.
+        client: settings of connections and names, instead of `name_servers`.
+        session: a session that several clients share, instead of `name_servers` and `client`.
+
+    Raises:
+        BadSetting: an argument is invalid.
+    """
 
     def __init__(
         self,
@@ -71,26 +70,14 @@ class Producer(Asker):
         super().__init__(session)
         self.config = config
         self.group = with_namespace(session.config.namespace, config.group)
-        self._now_ms = session.clock.monotonic_ms
         self._timeout_ms = duration_ms(config.send_timeout)
-        self._packing = Packing(config, session.unique_key, session.clock.wall_ms)
-        self._destinations = Destinations(session, config, self.group)
-        self._letters = Letters(self._destinations, self._packing, self._now_ms)
-        self._hooks = SendHooks()
-        self._faults = FaultTable(session.clock) if config.send_latency_fault_enable else None
-        self._sending = Sending(
-            session, config, self.group, self._hooks, self._faults, self._packing
-        )
-        self._under_way = UnderWay()
-        self.singles = Singles(
-            self._sending, self._letters, self._under_way, self._timeout_ms, self.check_open
-        )
-        self._telling = Telling(self._sending, self._under_way, self.singles.resume)
-        self._request_reply = RequestReply(session, self._heard, self.send_marked)
+        self._sender = MessageSender(session, config, self.group)
+        self._request_reply = RequestReply(session, self._sender.destinations, self._send_marked)
+        self._member = SessionProducer(self.group, self._request_reply.replies)
         self._not_open_why = _NOT_STARTED
         self._closing: asyncio.Task[None] | None = None
 
-    # Its life
+    # Start and close
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -100,44 +87,47 @@ class Producer(Asker):
         await self.close()
 
     async def start(self) -> None:
-        """Send from now on; once only."""
+        """Connect to the known brokers. Raises Closed if the producer was started before."""
         if self._not_open_why != _NOT_STARTED:
-            raise Closed(self._not_open_why or "it is started already")
-        await self._session.join_producer(self)
+            raise Closed(self._not_open_why or "the producer is already started")
+        await self._session.join_producer(self._member)
         self._not_open_why = ""
 
     async def close(self) -> None:
-        """End what is begun, for as long as a send may take; then leave. May be called again."""
+        """Wait for the sends in flight, at most for the send timeout, then disconnect.
+
+        Calling it again, or canceling it, is safe: it is always completed.
+        """
         if self._closing is None:
             was, self._not_open_why = self._not_open_why, _CLOSED
             self._closing = get_running_loop().create_task(self._leave(was))
-        await asyncio.shield(self._closing)  # who stops waiting does not stop it half way
+        await asyncio.shield(self._closing)  # canceling the caller does not interrupt it
 
     async def _leave(self, was: str) -> None:
         session = self._session
         try:
             if not was and not session.closed_why:
                 await self._drain()
-                await session.leave_producer(self)
+                await session.leave_producer(self._member)
         finally:
-            session.members.leave_producer(self)
+            session.members.leave_producer(self._member)
             self._request_reply.replies.close()
-            self._destinations.close()
+            self._sender.close()
             await self._lease.end()
 
     async def flush(self) -> None:
-        """Return when no send is under way: all have ended, well or not."""
-        await self._under_way.until_none()
+        """Wait until no send is in flight: each has a result or an exception."""
+        await self._sender.until_idle()
 
     async def _drain(self) -> None:
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
                 await self.flush()
         except TimeoutError:
-            log.warning("closed with %d sends under way", self._under_way.count)
+            log.warning("closed with %d sends in flight", self._sender.in_flight)
 
-    def check_open(self) -> None:
-        """Closed, if it is, not started, or of another loop or the process that forked this."""
+    def _check_open(self) -> None:
+        """Raise Closed unless the producer is open, and used in its own loop and process."""
         if self._not_open_why:
             raise Closed(self._not_open_why)
         self._session.check_here()
@@ -153,39 +143,41 @@ class Producer(Asker):
         key: object = None,
         timeout: Timeout = None,
     ) -> SendResult:
-        """Awaited, it is the broker's answer.
+        """Send a message and return the broker's answer.
 
-        The queue is the given one; or the selector's choice, which is given the key too; or that of
-        the key's hash, or of the message's sharding key. Where there is none of them it is the
-        next one, and only then a send that fails is tried again, at another broker. It fails with
-        NoRoute, Unreachable, TimedOut, TooManyRequests, Refused or BadMessage; after TimedOut and
-        Unreachable it is not known whether a broker has stored the message.
+        Args:
+            message: the message; its sharding key selects the queue unless an argument does.
+            queue: the queue to send to.
+            selector: a function that is called with the queues of the topic, the message and the
+                key, and returns the queue.
+            key: equal keys go to the same queue. Any object; its hash is Java's.
+            timeout: for all attempts together; the default is `send_timeout` of the config.
+
+        Returns:
+            Where the message is stored, and how safely: see `SendStatus`.
+
+        Raises:
+            BadMessage: the message cannot be sent as it is.
+            NoRoute: no broker serves the topic.
+            Refused: the broker did not store the message.
+            TooManyRequests: the broker accepted no more requests within the timeout.
+            Unreachable, TimedOut: no answer; the message may be stored.
+            Closed: the producer is not open.
+
+        If none of `queue`, `selector`, `key` and the sharding key is given, the queues take turns,
+        and a failed attempt is retried on another broker. Otherwise there is one attempt.
         """
-        # What would be a call is written out, here and in `send_soon`.
+        # Checks are inlined here and in `send_soon`.
         session = self._session
         if self._not_open_why or session.closed_why or get_running_loop() is not session.loop:
-            self.check_open()
-        choice = choice_of(queue, selector, key)
-        singles = self.singles
-        destination = singles.quick_way(message)
-        if destination is None:
-            return await singles.send(message, choice, timeout)
-        one = AwaitedTry(
-            message,
-            choice.one_of(destination, message),
-            self._timeout_ms if timeout is None else duration_ms(timeout),
-        )
-        singles.begin(one, destination)
+            self._check_open()
+        options = options_of(queue, selector, key, timeout)
+        sender = self._sender
+        sender.in_flight += 1
         try:
-            outcome = await one.answer
-            if type(outcome) is SendResult and outcome.status is SendStatus.OK:
-                return outcome
-            return await singles.finish(one, destination, choice, outcome)
-        except asyncio.CancelledError:
-            one.forget()
-            raise
+            return await sender.result(AwaitedSend(sender, message, options, self._ms(options)))
         finally:
-            self._under_way.end()
+            sender.end()
 
     def send_soon(
         self,
@@ -197,25 +189,30 @@ class Producer(Asker):
         key: object = None,
         timeout: Timeout = None,
     ) -> None:
-        """Have the callback called on this loop with the result or the error; the cheapest way.
+        """Send a message and call the callback with the result or the exception.
 
-        Neither waits nor raises. A send without an answer is tried again: at another broker, or
-        at its queue if that was chosen. There may be 65 535 at once; what is more is told
-        TooManyRequests: await `flush` from time to time.
+        This is the cheapest way to send. It neither waits nor raises; the callback runs on the
+        loop, after this call has returned. An attempt whose answer is lost is retried: on another
+        broker, or at the same queue if the arguments or the sharding key select it. Messages to
+        one queue are stored in the order of the calls, unless an answer is lost.
+
+        At most 65 535 sends may be in flight; further ones fail with TooManyRequests. Await
+        `flush` from time to time.
         """
+        sender = self._sender
         try:
             session = self._session
             if self._not_open_why or session.closed_why or get_running_loop() is not session.loop:
-                self.check_open()
-            choice = choice_of(queue, selector, key)
-            singles, telling = self.singles, self._telling
-            told = telling.first_over
-            if not telling.has_room or (
-                singles.begin_told(message, choice, timeout, told, callback) is None
-            ):
-                telling.run(singles.send_there(message, choice, timeout), callback)
-        except Exception as error:  # noqa: BLE001 - of a selector, for one: the callback is told
-            self._telling.fail(error, callback)
+                self._check_open()
+            if not sender.has_room:
+                raise too_many()
+            options = options_of(queue, selector, key, timeout)
+            sender.begin(
+                CallbackSend(sender, message, options, self._ms(options), callback=callback)
+            )
+            sender.in_flight += 1
+        except Exception as error:  # noqa: BLE001 - of a selector, for example
+            sender.fail_later(callback, error)
 
     async def send_oneway(
         self,
@@ -226,16 +223,20 @@ class Producer(Asker):
         key: object = None,
         timeout: Timeout = None,
     ) -> None:
-        """Return when it is written; whether a broker takes it is not known."""
-        self.check_open()
-        self._under_way.count += 1
+        """Send a message without an answer; return when it is written to the connection.
+
+        The arguments are those of `send`. Whether a broker stores the message is unknown.
+        """
+        self._check_open()
+        options = options_of(queue, selector, key, timeout)
+        sender = self._sender
+        sender.in_flight += 1
         try:
-            letter = await self._letters.of(message, self.singles.deadline_ms(timeout))
-            choice = choice_of(queue, selector, key)
-            chosen = choice.one_of(letter.destination, message, self._faults)
-            await self._sending.oneway(letter, chosen)
+            send = AwaitedSend(sender, message, options, self._ms(options), is_special=True)
+            send.is_oneway = True
+            await sender.result(send)
         finally:
-            self._under_way.end()
+            sender.end()
 
     async def send_batch(
         self,
@@ -246,18 +247,28 @@ class Producer(Asker):
         key: object = None,
         timeout: Timeout = None,
     ) -> list[SendResult]:
-        """Send all to one queue in one frame, or in as few as brokers take: a result for each.
+        """Send messages of one topic to one queue in one frame, or in as few as brokers accept.
 
-        They are of one topic, not delayed, and all waited for or none. Where there are several
-        frames, each is a send of its own after the one before, with the timeout to itself, and
-        PartlySent tells if a later one fails.
+        The other arguments are those of `send`; `timeout` applies to each frame. The messages must
+        have the same topic and the same `wait`, and no delay.
+
+        Returns:
+            One result for each frame, usually one.
+
+        Raises:
+            PartlySent: a frame after the first failed; `results` and `unsent` say which messages
+                are stored.
+
+        It also raises what `send` raises, if the first frame fails.
         """
-        self.check_open()
-        self._under_way.count += 1
+        self._check_open()
+        options = options_of(queue, selector, key, timeout)
+        sender = self._sender
+        sender.in_flight += 1
         try:
-            return await self._send_batch(list(messages), choice_of(queue, selector, key), timeout)
+            return await sender.batch(list(messages), options, self._ms(options))
         finally:
-            self._under_way.end()
+            sender.end()
 
     def send_batch_soon(
         self,
@@ -269,13 +280,14 @@ class Producer(Asker):
         key: object = None,
         timeout: Timeout = None,
     ) -> None:
-        """As `send_batch`, and have the callback called with the results or the error."""
+        """Send as `send_batch` does and call the callback with the results or the exception."""
         try:
-            self.check_open()
-            work = self._send_batch(list(messages), choice_of(queue, selector, key), timeout)
-            self._telling.run(work, callback)
-        except Exception as error:  # noqa: BLE001 - the callback is told
-            self._telling.fail(error, callback)
+            self._check_open()
+            options = options_of(queue, selector, key, timeout)
+            work = self._sender.batch(list(messages), options, self._ms(options))
+            self._sender.run(callback, work)
+        except Exception as error:  # noqa: BLE001 - the callback receives it
+            self._sender.fail_later(callback, error)
 
     async def request(
         self,
@@ -286,13 +298,18 @@ class Producer(Asker):
         key: object = None,
         timeout: Timeout = None,
     ) -> ReceivedMessage:
-        """Send it and wait for the reply of whichever consumer takes it; the queue is as of `send`.
+        """Send a request and return the reply of the consumer that handles it.
 
-        TimedOut if none comes in time: then it is not known whether anybody has the request.
+        The arguments are those of `send`; `timeout` includes the reply.
+
+        Raises:
+            TimedOut: no reply in time; a consumer may have received the request.
+
+        It also raises what `send` raises.
         """
-        self.check_open()
-        choice = choice_of(queue, selector, key)
-        return await self._request_reply.request(message, choice, self.singles.in_ms(timeout))
+        self._check_open()
+        options = options_of(queue, selector, key, timeout)
+        return await self._request_reply.request(message, options, self._ms(options))
 
     def request_soon(
         self,
@@ -304,97 +321,78 @@ class Producer(Asker):
         key: object = None,
         timeout: Timeout = None,
     ) -> None:
-        """As `request`, and have the callback called with the reply or the error."""
+        """Send as `request` does and call the callback with the reply or the exception."""
         work = self.request(message, queue=queue, selector=selector, key=key, timeout=timeout)
-        self._telling.run(work, callback)
+        self._sender.run(callback, work)
 
     async def reply(
         self, request: ReceivedMessage, body: bytes | str, *, timeout: Timeout = None
     ) -> SendResult:
-        """Answer a request that a consumer of ours has taken; Refused if who asked is gone."""
-        return await self._request_reply.reply(request, body, timeout)
+        """Answer a request that a consumer received.
 
-    async def send_marked(
+        Raises:
+            BadMessage: the message is not a request.
+            Refused: the client that sent the request is gone.
+        """
+        options = options_of(None, None, None, timeout)
+        return await self._request_reply.reply(request, body, options)
+
+    async def _send_marked(
         self,
         message: Message,
         marks: str,
+        options: SendOptions = ANY_QUEUE,
         *,
-        choice: QueueRequest = ANY,
         sys_flag: int = 0,
         is_reply: bool = False,
-        timeout: Timeout = None,
     ) -> SendResult:
-        """With properties that are the system's own, as the wire has them: a half message, say."""
-        self.check_open()
-        deadline_ms = self.singles.deadline_ms(timeout)
-        self._under_way.count += 1
+        """Send a message with encoded system properties: a half message, a request or a reply."""
+        self._check_open()
+        sender, packing = self._sender, self._sender.packing
+        sender.in_flight += 1
         try:
-            letter = await self._letters.of(
-                message, deadline_ms, marks, sys_flag, is_reply=is_reply
-            )
-            return await self.singles.to(letter, choice)
+            pack = partial(packing.pack, message, packing.wall_ms(), marks, sys_flag)
+            is_long = len(message.body) >= packing.long_from
+            sent = await asyncio.to_thread(pack) if is_long else pack()
+            send = AwaitedSend(sender, message, options, self._ms(options), sent=sent)
+            if is_reply:
+                send.is_special, send.kind = True, "reply"
+            return await sender.result(send)
         finally:
-            self._under_way.end()
+            sender.end()
 
-    # How they are done
+    def _ms(self, options: SendOptions) -> int:
+        return self._timeout_ms if options.timeout_ms is None else options.timeout_ms
 
-    async def _heard(self, topic: str, deadline_ms: int) -> None:
-        """Be known to the brokers of a topic."""
-        if self._destinations.get(topic) is None:
-            await self._letters.destination(topic, deadline_ms)
-            try:
-                async with asyncio.timeout((deadline_ms - self._now_ms()) / 1000):
-                    await self._session.heart.beat()
-            except TimeoutError:
-                raise TimedOut(f"the brokers of topic {topic} did not hear of us in time") from None
-
-    async def _send_batch(
-        self, messages: Sequence[Message], choice: QueueRequest, timeout: Timeout
-    ) -> list[SendResult]:
-        parts = self._packing.pack_batch(messages)
-        results: list[SendResult] = []
-        try:
-            for part, sent in parts:
-                if len(results) == 1:
-                    choice = QueueRequest(results[0].queue)  # they stay in order
-                results.append(await self._send_part(part, sent, choice, timeout))
-        except Exception as error:
-            if not results:
-                raise
-            stored = sum(len(part) for part, _ in parts[: len(results)])
-            text = f"the first {stored} of {len(messages)} messages are stored; then: {error}"
-            raise PartlySent(text, results, messages[stored:]) from error
-        return results
-
-    async def _send_part(
-        self, part: Sequence[Message], sent: Outgoing, choice: QueueRequest, timeout: Timeout
-    ) -> SendResult:
-        deadline_ms = self.singles.deadline_ms(timeout)
-        destination = await self._letters.destination(part[0].topic, deadline_ms)
-        letter = Letter(part, sent, destination, destination.batch, deadline_ms)
-        return await self.singles.to(letter, choice)
+    def _begin(self, kind: type[S], message: Message, options: SendOptions) -> S:
+        """Begin a send of the blocking half of this class."""
+        self._check_open()
+        send = kind(self._sender, message, options, self._ms(options))
+        self._sender.begin(send)
+        self._sender.in_flight += 1
+        return send
 
     # Hooks
 
     def add_hook(self, hook: SendHook) -> None:
-        """Have each try shown to it."""
-        self._hooks.add(hook)
+        """Call the hook before and after each attempt of each send."""
+        self._sender.hooks.add(hook)
 
     def add_check(self, check: SendCheck) -> None:
-        """Ask it before each try: what it raises forbids the send, and is raised to who sends."""
-        self._hooks.add_check(check)
+        """Call `check` before each attempt.
 
-    # What brokers ask of a member of the session
+        If it raises, the message is not sent, and the send fails with the same exception.
+        """
+        self._sender.hooks.add_check(check)
 
-    def check_transaction(
-        self, link: Link, ask: CheckTransactionHeader, half: StoredMessage
-    ) -> None:
-        """How did it end? Only who sent it knows."""
-        if self.transactions is None:
-            text = f"the producer of group {self.group} sends no transactions"
-            raise Refused(ResponseCode.SYSTEM_ERROR, text)
-        self.transactions.check(link, ask, half)
 
-    def take_reply(self, ask: PushReplyHeader, body: bytes) -> bool:
-        """Is it to a request of ours?"""
-        return self._request_reply.replies.take(ask, body)
+def options_of(
+    queue: MessageQueue | None, selector: Selector | None, key: object, timeout: Timeout
+) -> SendOptions:
+    """Check the optional arguments of a send. Raises BadSetting."""
+    if queue is None and selector is None and key is None and timeout is None:
+        return ANY_QUEUE  # most sends: nothing is created
+    if selector is not None and not callable(selector):
+        raise BadSetting(f"selector is {selector!r}: it must be a function that returns a queue")
+    timeout_ms = None if timeout is None else duration_ms(timeout)
+    return SendOptions(_QUEUE.check("queue", queue), selector, key, timeout_ms)

@@ -7,17 +7,17 @@ push replies to whoever asked, and know where by the heartbeats.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 from uuid import uuid4
 
-from cometmq.client.durations import Timeout
 from cometmq.client.message import Message, ReceivedMessage, SendResult
-from cometmq.client.send.queue_request import ANY, QueueRequest
+from cometmq.client.send.destinations import Destinations
+from cometmq.client.send.selectors import ANY_QUEUE, SendOptions
 from cometmq.client.session.session import Session
-from cometmq.errors import BadMessage, TimedOut, TooManyRequests, Unreachable
+from cometmq.errors import BadMessage, StoredState, TimedOut, TooManyRequests, Unreachable
 from cometmq.protocol.headers.send import PushReplyHeader
 from cometmq.protocol.names import reply_topic
 from cometmq.protocol.records.hosts import Host
@@ -44,10 +44,9 @@ class SendMarked(Protocol):
         self,
         message: Message,
         marks: str,
+        options: SendOptions = ANY_QUEUE,
         *,
-        choice: QueueRequest = ANY,
         is_reply: bool = False,
-        timeout: Timeout = None,
     ) -> SendResult:
         """As `Producer.send`."""
 
@@ -112,30 +111,41 @@ class PendingReplies:
 class RequestReply:
     """Of one producer, by which it sends."""
 
-    def __init__(
-        self, session: Session, heard: Callable[[str, int], Awaitable[None]], send: SendMarked
-    ) -> None:
+    def __init__(self, session: Session, destinations: Destinations, send: SendMarked) -> None:
         self._session = session
-        self._heard = heard
+        self._destinations = destinations
         self._send = send
         self.replies = PendingReplies(session.clock, session.config.namespace)
 
     async def request(
-        self, message: Message, choice: QueueRequest, timeout_ms: int
+        self, message: Message, options: SendOptions, timeout_ms: int
     ) -> ReceivedMessage:
         """The reply; TimedOut if none comes in time, whether or not anybody has the request."""
         now_ms = self._session.clock.monotonic_ms
         deadline_ms = now_ms() + timeout_ms
         correlation_id = str(uuid4())
         with self.replies.expect(correlation_id, timeout_ms) as reply:
-            await self._heard(message.topic, deadline_ms)
+            await self._announce(message.topic, deadline_ms)
             left_ms = max(1, deadline_ms - now_ms())
             marks = _marks(correlation_id, self._session.client_id, str(left_ms))
-            await self._send(message, encode_properties(marks), choice=choice, timeout=left_ms)
+            options = SendOptions(options.queue, options.selector, options.key, left_ms)
+            await self._send(message, encode_properties(marks), options)
             return await reply
 
+    async def _announce(self, topic: str, deadline_ms: int) -> None:
+        """Make this client known to the brokers of a topic, which push replies to it."""
+        if self._destinations.get(topic) is not None:
+            return
+        try:
+            async with asyncio.timeout((deadline_ms - self._session.clock.monotonic_ms()) / 1000):
+                await self._destinations.of(topic)
+                await self._session.heart.beat()
+        except TimeoutError:
+            text = f"no heartbeat reached the brokers of topic {topic} in time"
+            raise TimedOut(text, stored=StoredState.NO) from None
+
     async def reply(
-        self, request: ReceivedMessage, body: bytes | str, timeout: Timeout = None
+        self, request: ReceivedMessage, body: bytes | str, options: SendOptions
     ) -> SendResult:
         """Answer a request; BadMessage if nobody asked, Refused if who asked is gone."""
         found = request.properties.get
@@ -146,7 +156,7 @@ class RequestReply:
             raise BadMessage(f"{request!r} is no request: nobody waits for a reply to it")
         marks = _marks(correlation_id, client_id, ttl) | {MESSAGE_TYPE: "reply"}
         message = Message(reply_topic(cluster), body)
-        return await self._send(message, encode_properties(marks), is_reply=True, timeout=timeout)
+        return await self._send(message, encode_properties(marks), options, is_reply=True)
 
 
 def _marks(correlation_id: str, client_id: str, ttl: str) -> dict[str, str]:

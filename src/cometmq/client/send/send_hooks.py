@@ -1,4 +1,4 @@
-"""What may look at sends: hooks that see each try, and checks that forbid it."""
+"""Hooks that observe each attempt of a send, and checks that can forbid it."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -13,37 +13,38 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class SendContext:
-    """One try of a send, before and after."""
+    """One attempt of a send, as hooks see it before and after."""
 
     group: str
-    messages: Sequence[Message]  # of a batch all, else one
+    messages: Sequence[Message]  # one, or those of a batch
     message_id: str
     queue: MessageQueue
     broker: str  # its address
     born_ms: int
     sys_flag: int = 0
-    took_ms: int = 0  # of this try
+    took_ms: int = 0  # this attempt
     is_oneway: bool = False
-    result: SendResult | None = None  # with neither of the two, it is not over
+    result: SendResult | None = None  # before the attempt, both are None
     error: Exception | None = None
+    begun_ms: int = 0  # monotonic
 
 
 class SendHook(Protocol):
-    """Sees each try. What it raises is logged, and stops nothing."""
+    """Observes each attempt. Exceptions of a hook are logged; the send continues."""
 
     def before_send(self, context: SendContext) -> None:
-        """It is about to be sent."""
+        """Called before the message is written."""
 
     def after_send(self, context: SendContext) -> None:
-        """It is over: the context has the result or the error; a one-way send has neither."""
+        """Called with the result or the error in the context; a one-way send has neither."""
 
 
-# Raises to forbid a send: whoever sends gets what it raises.
+# Called before each attempt. If it raises, the message is not sent and the send fails with that.
 SendCheck = Callable[[SendContext], None]
 
 
 class SendHooks:
-    """Those of one producer, in the order in which they were added."""
+    """The hooks and checks of one producer, called in the order in which they were added."""
 
     def __init__(self) -> None:
         self._hooks: list[SendHook] = []
@@ -51,30 +52,30 @@ class SendHooks:
         self.are_there = False
 
     def add(self, hook: SendHook) -> None:
-        """After the others."""
+        """Add a hook behind the others."""
         self._hooks.append(hook)
         self.are_there = True
 
     def add_check(self, check: SendCheck) -> None:
-        """After the others."""
+        """Add a check behind the others."""
         self._checks.append(check)
         self.are_there = True
 
     def before(self, context: SendContext) -> None:
-        """Ask the checks, which may raise, then tell the hooks."""
+        """Call the checks, which may raise, then the hooks."""
         for check in self._checks:
             check(context)
         for hook in self._hooks:
             _guarded(hook.before_send, context)
 
     def after(self, context: SendContext) -> None:
-        """Tell the hooks."""
+        """Call the hooks with the result or the error."""
         for hook in self._hooks:
             _guarded(hook.after_send, context)
 
 
-def _guarded(tell: Callable[[SendContext], None], context: SendContext) -> None:
+def _guarded(call: Callable[[SendContext], None], context: SendContext) -> None:
     try:
-        tell(context)
+        call(context)
     except Exception:
-        log.exception("a send hook failed; the send goes on")
+        log.exception("a send hook failed; the send continues")

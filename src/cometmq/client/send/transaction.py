@@ -27,7 +27,7 @@ from cometmq.client.daemon_threads import DaemonThreads
 from cometmq.client.durations import Timeout
 from cometmq.client.message import Message, ReceivedMessage, SendResult, SendStatus
 from cometmq.client.send.end_hooks import EndContext, EndHook, EndHooks
-from cometmq.client.send.producer import Producer
+from cometmq.client.send.producer import Producer, options_of
 from cometmq.client.send.send_hooks import SendHook
 from cometmq.client.session.session import Session
 from cometmq.errors import BadMessage, Closed, PeerError, WorldError
@@ -99,7 +99,7 @@ class TransactionProducer(Producer):
         self._threads = DaemonThreads(_LOCALS_AT_ONCE, "cometmq-transaction")
         self._ends = EndHooks()
         self._checks = _Checks(self._session, self.group, check, self.config, self._ends)
-        self.transactions = self._checks
+        self._member.transactions = self._checks
 
     def add_hook(self, hook: SendHook) -> None:
         """Have each try shown to it, and each end of a transaction, if it is an EndHook too."""
@@ -129,17 +129,16 @@ class TransactionProducer(Producer):
         check_callable("local", local, "a message", *(["a SendResult"] if with_sent else []))
         if message.delay_level:
             raise BadMessage("a message in a transaction cannot be delayed: set delay_level to 0")
-        self.check_open()
+        self._check_open()
         marks = encode_properties({TRANSACTION_PREPARED: "true", PRODUCER_GROUP: self.group})
-        self._under_way.count += 1
+        options = options_of(None, None, None, timeout)
+        self._sender.in_flight += 1
         try:
-            sent = await self.send_marked(
-                message, marks, sys_flag=MessageFlag.PREPARED, timeout=timeout
-            )
+            sent = await self._send_marked(message, marks, options, sys_flag=MessageFlag.PREPARED)
             given = (message, sent) if with_sent else (message,)
             return await self._run_local(message, sent, local, given)
         finally:
-            self._under_way.end()
+            self._sender.end()
 
     async def _run_local(
         self, message: Message, sent: SendResult, local: Local, given: tuple[object, ...]

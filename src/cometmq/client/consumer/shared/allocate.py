@@ -14,9 +14,9 @@ from typing import Protocol, TypeVar
 from cometmq.client.fields import Several, Whole
 from cometmq.errors import BadSetting
 from cometmq.protocol.bodies.queues import MessageQueue
+from cometmq.protocol.names import machine_room
 
 VIRTUAL_NODES = 10  # of a client on the ring
-ROOM_SEPARATOR = "@"  # in a broker's name, after its machine room
 
 Queues = Sequence[MessageQueue]
 T = TypeVar("T")
@@ -146,7 +146,7 @@ class ByMachineRoom:
         rank = _rank(client_id, queues, client_ids)
         if rank is None:
             return []
-        near = [queue for queue in queues if room_of_broker(queue) in self.rooms]
+        near = [queue for queue in queues if machine_room(queue.broker_name) in self.rooms]
         share, over = divmod(len(near), len(client_ids))
         mine = near[rank * share : (rank + 1) * share]
         if rank < over:
@@ -180,12 +180,6 @@ class MachineRoomNearby:
         for lonely in sorted(queues_in.keys() - clients_in.keys(), key=_utf16):
             mine += self.inner.allocate(client_id, queues_in[lonely], client_ids)
         return mine
-
-
-def room_of_broker(queue: MessageQueue) -> str | None:
-    """The part before the only @ of its broker's name; None if there is no such part."""
-    room, separator, rest = queue.broker_name.rstrip(ROOM_SEPARATOR).partition(ROOM_SEPARATOR)
-    return room if separator and ROOM_SEPARATOR not in rest else None
 
 
 def _rank(client_id: str, queues: Queues, client_ids: Sequence[str]) -> int | None:
