@@ -22,28 +22,24 @@ Queue = tuple[str, int]  # topic and queue id
 class ParkedRead:
     """One reader in the table of `Arrivals`, until it is woken."""
 
-    __slots__ = ("_arrivals", "_queue", "_timer", "_woken", "offset", "wants")
+    __slots__ = ("_arrivals", "_woken", "offset", "queue", "timer", "wants")
 
     def __init__(
         self, arrivals: "Arrivals", queue: Queue, offset: int, wants: TagFilter | None
     ) -> None:
         self._arrivals = arrivals
-        self._queue = queue
         self._woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._timer: Timer | None = None
+        self.queue = queue
         self.offset = offset
         self.wants = wants
-
-    def wake_at(self, timer: Timer) -> None:
-        """The timer that calls `wake` at the deadline."""
-        self._timer = timer
+        self.timer: Timer | None = None  # calls `wake` at the deadline; None once it is woken
 
     def wake(self) -> None:
         """Leave the table and let `wait` return; idempotent."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-            self._arrivals.remove(self._queue, self)
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+            self._arrivals.remove(self)
         if not self._woken.done():
             self._woken.set_result(None)
 
@@ -52,7 +48,8 @@ class ParkedRead:
         try:
             await self._woken
         finally:
-            self.wake()
+            if self.timer is not None:
+                self.wake()
 
 
 class Arrivals:
@@ -69,13 +66,9 @@ class Arrivals:
         parked = self._parked.get((topic, queue_id))
         if parked is None:
             return
-        woken = [
-            read
-            for read in parked
-            if end > read.offset and (read.wants is None or read.wants(tag_code))
-        ]
-        for read in woken:
-            read.wake()
+        for read in list(parked):
+            if end > read.offset and (read.wants is None or read.wants(tag_code)):
+                read.wake()
 
     def deadline_ms(self, patience_ms: int) -> int:
         """The monotonic time at which a patience that starts now ends."""
@@ -93,17 +86,17 @@ class Arrivals:
         queue = topic, queue_id
         read = ParkedRead(self, queue, offset, wants)
         wait_ms = max(deadline_ms - self._clock.monotonic_ms(), 0)
-        read.wake_at(self._clock.call_later(wait_ms, read.wake))
+        read.timer = self._clock.call_later(wait_ms, read.wake)
         self._parked.setdefault(queue, {})[read] = None
         self.count += 1
         return read
 
-    def remove(self, queue: Queue, read: ParkedRead) -> None:
+    def remove(self, read: ParkedRead) -> None:
         """Forget a read that was woken."""
-        parked = self._parked[queue]
+        parked = self._parked[read.queue]
         del parked[read]
         if not parked:
-            del self._parked[queue]
+            del self._parked[read.queue]
         self.count -= 1
         assert self.count >= len(self._parked), "every listed queue has a parked read"
 
@@ -111,7 +104,7 @@ class Arrivals:
         self, topic: str, queue_id: int, offset: int, wants: TagFilter | None, patience_ms: int
     ) -> None:
         """Park and wait, for callers that read in the same turn."""
-        deadline_ms = self.deadline_ms(patience_ms)
+        deadline_ms = self._clock.monotonic_ms() + patience_ms
         await self.park(topic, queue_id, offset, wants, deadline_ms).wait()
 
     def end(self) -> None:

@@ -33,41 +33,29 @@ NOT_TRANSACTION = ~int(MessageFlag.TRANSACTION)
 class HalfMessage:
     """A stored half message. Its properties are parsed once."""
 
-    __slots__ = ("_properties", "message")
+    __slots__ = (
+        "_properties",
+        "check_times",
+        "first_offset",
+        "immunity_seconds",
+        "message",
+        "offset",
+        "producer_group",
+        "unique_key",
+    )
 
     def __init__(self, message: StoredMessage) -> None:
+        properties = PropertyView(message.properties_text)
+        self._properties = properties
         self.message = message
-        self._properties = PropertyView(message.properties_text)
-
-    @property
-    def offset(self) -> int:
-        """Its place in the queue of half messages."""
-        return self.message.queue_offset
-
-    @property
-    def first_offset(self) -> int | None:
-        """The place of the first half message that this one is a copy of; None for a first one."""
-        return self._properties.number(PREPARED_QUEUE_OFFSET)
-
-    @property
-    def check_times(self) -> int:
-        """How often its producers were asked."""
-        return self._properties.number(TRANSACTION_CHECK_TIMES) or 0
-
-    @property
-    def immunity_seconds(self) -> int | None:
-        """The time after its birth in which its producer is not asked; None if it set none."""
-        return self._properties.number(CHECK_IMMUNITY_SECONDS)
-
-    @property
-    def producer_group(self) -> str | None:
-        """The group whose members decide."""
-        return self._properties.get(PRODUCER_GROUP)
-
-    @property
-    def unique_key(self) -> str | None:
-        """The id that its producer gave it."""
-        return self._properties.get(UNIQ_KEY)
+        self.offset = message.queue_offset
+        # The place of the first half message that this one is a copy of; None for a first one.
+        self.first_offset = properties.number(PREPARED_QUEUE_OFFSET)
+        self.check_times = properties.number(TRANSACTION_CHECK_TIMES) or 0
+        # The time after its birth in which its producer is not asked; None if it set none.
+        self.immunity_seconds = properties.number(CHECK_IMMUNITY_SECONDS)
+        self.producer_group = properties.get(PRODUCER_GROUP)
+        self.unique_key = properties.get(UNIQ_KEY)
 
     @property
     def destination(self) -> tuple[str, int] | None:

@@ -142,6 +142,8 @@ class PullHandlers:
             if wanted_now != wanted:  # a new subscription may want messages that were skipped
                 wanted, offset = wanted_now, ask.queue_offset
             found, offset = await self.reads.skip_unwanted(ask, offset, wanted)
+            if found.count:
+                return self._found(ask, group, found)
             if _code(offset, found) != _NOT_FOUND or not self.arrivals.may_park(deadline_ms):
                 return self._reply(call, ask, group, found, offset)
             parked = self._park(ask, offset, wanted, found, deadline_ms)

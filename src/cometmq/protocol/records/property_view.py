@@ -26,9 +26,11 @@ class PropertyView:
         """The value of a property; None if it is missing."""
         values = self._values
         if values is None:
-            parts = self.text.split(PROPERTY_SEPARATOR)
-            pairs = (part.partition(NAME_VALUE_SEPARATOR) for part in parts)
-            values = self._values = {name: value for name, mark, value in pairs if mark}
+            values = self._values = {}
+            for part in self.text.split(PROPERTY_SEPARATOR):
+                key, mark, value = part.partition(NAME_VALUE_SEPARATOR)
+                if mark:
+                    values[key] = value
         return values.get(name)
 
     def number(self, name: str) -> int | None:

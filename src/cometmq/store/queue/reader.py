@@ -227,16 +227,17 @@ class Reader:
         )
 
     def record(self, physical_offset: int) -> StoredMessage | None:
-        """The message whose record starts there, if one does."""
-        head = self._log.view(physical_offset, 4)
-        if head is None:
+        """The message whose record starts at this offset; None if no record does."""
+        file = self._log.file_at(physical_offset)
+        if file is None:
             return None
-        view = self._log.view(physical_offset, int.from_bytes(head, signed=True))
-        message = unpack_record(view) if view is not None else None
-        # A body may hold what looks like a record: only a real one knows its place.
-        if message is None or message.physical_offset != physical_offset:
+        at = physical_offset - file.base
+        size = int.from_bytes(file.memory[at : at + 4], signed=True)
+        if not 4 <= size <= file.written - at:
             return None
-        return message
+        message = unpack_record(file.memory[at : at + size])
+        # A body may look like a record, but only a real record names its own offset.
+        return message if message.physical_offset == physical_offset else None
 
     def record_or_none(self, physical_offset: int) -> StoredMessage | None:
         """As `record`; None also for a damaged one."""
