@@ -24,10 +24,7 @@ SMALL = (
 )
 # A folder in which not even root can create a file.
 NOT_OURS = "/sys/kernel/cometmq"
-STATE = [
-    "topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json",
-    "queueLocks.json",
-]  # fmt: skip
+STATE = ["topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json"]
 # {folder} was used, {store} is the broker's in it, {port} is free, {file} is no folder.
 STANDALONE = f"cometmq standalone {SMALL} --port 0 --store {{folder}}"
 BROKER = f"mqbroker {SMALL} bindAddress=127.0.0.1 brokerIP1=127.0.0.1 listenPort={{port}}"

@@ -8,6 +8,7 @@ from cometmq.protocol.command import NO_FIELDS, Command
 from cometmq.protocol.headers.base import (
     Header,
     NoHeader,
+    WrittenHeader,
     is_true,
     read_header,
     write_fields,
@@ -75,7 +76,7 @@ def written(header):
 
 def test_every_class_has_a_struct_and_every_struct_a_class():
     assert {entry["name"] for entry in entries("headers")} == HEADER_OF_CLASS.keys() | UNUSED
-    own = {TracedReplyHeader, RefusedSendHeader}
+    own = {TracedReplyHeader, RefusedSendHeader, WrittenHeader}
     assert set(HEADERS) - own == set(HEADER_OF_CLASS.values())
 
 
