@@ -1,4 +1,4 @@
-"""Draws docs/pictures/demo.svg: plays the demonstration, and keeps what is seen at its end.
+"""Draws docs/pictures/demo.svg: runs the demonstration and saves its final screen.
 
 python scripts/demo_picture.py
 """
@@ -14,8 +14,8 @@ from cometmq.demo.show import run_demo
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "demo.svg"
 _WIDTH = 96  # characters
 
-# As rich's own, but for its fonts, which it would fetch from elsewhere: every letter is given its
-# width, so that any monospaced font will do.
+# Like rich's format, but without its web fonts: each letter has a fixed width, so that any
+# monospaced font works.
 _FORMAT = """\
 <svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
@@ -43,7 +43,7 @@ _FORMAT = """\
 
 
 def main() -> int:
-    """The exit code of the demonstration; the picture is drawn when it ended well."""
+    """Run the demonstration, and draw the picture if it succeeded. Returns the exit code."""
     console = Console(record=True, width=_WIDTH, highlight=False, file=io.StringIO())
     console.print("$ ./run demo")
     failures = run_demo(console, patience_s=30)

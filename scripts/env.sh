@@ -1,9 +1,9 @@
-# Sourced by ./run, ./test and bench/run from the root: prepare EXTRAS puts a working environment
-# in .venv and does nothing when the one that is there was made from the same dependencies.
+# Sourced by ./run, ./test and bench/run from the root. `prepare EXTRAS` creates a working environment
+# in .venv; it does nothing if .venv was created from the same dependencies.
 
 say() { printf '%s\n' "$*" >&2; }
 
-# The first python3 that is new enough, or a line that names what was found.
+# The first python3 that is new enough, or an error that names the version that was found.
 find_python() {
     for python in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11; do
         if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
@@ -15,7 +15,7 @@ find_python() {
     return 1
 }
 
-# Debian ships python3 without ensurepip; any of these makes an environment all the same.
+# Debian ships python3 without ensurepip; these alternatives create an environment without it.
 make_venv() {
     python=$(find_python) || return 1
     rm -rf .venv
@@ -28,11 +28,11 @@ make_venv() {
     command -v uv >/dev/null 2>&1 && uv venv -q --seed --python "$python" .venv && return
     "$python" -m virtualenv -q .venv 2>/dev/null && return
     rm -rf .venv
-    say "$python cannot make an environment; this helps:  apt-get install python3-venv"
+    say "$python cannot create an environment; try:  apt-get install python3-venv"
     return 1
 }
 
-# What an environment with these extras was made from; one that was moved does not work.
+# The inputs of an environment with these extras, with the folder: a moved environment does not work.
 made_for() { printf '%s\n' "$1 $PWD $(cksum pyproject.toml)"; }
 
 prepare() {
@@ -41,15 +41,15 @@ prepare() {
     [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(made_for "$extras")" ] && .venv/bin/python -c '' && return
     case "$(cat .venv/made-for-* 2>/dev/null)" in *" $PWD "* | "") ;; *) rm -rf .venv ;; esac
     [ -x .venv/bin/python ] && .venv/bin/python -m pip --version >/dev/null 2>&1 || make_venv || return 1
-    say "preparing .venv (once, and again when the dependencies change) ..."
+    say "preparing .venv: downloading and installing dependencies (only the first time, and after they change) ..."
     if ! .venv/bin/python -m pip install -q --disable-pip-version-check -e ".[$extras]" >&2; then
-        say "installing the dependencies failed; the lines above say why"
+        say "installing the dependencies failed; see the lines above"
         return 1
     fi
-    # Else the first start would compile, and where PYTHONDONTWRITEBYTECODE is set, every start.
+    # Otherwise the first start would compile, and with PYTHONDONTWRITEBYTECODE every start.
     .venv/bin/python -m compileall -q src
     made_for "$extras" >"$stamp"
-    # Tests have all that servers and jobs have: ./run in a test installs nothing under the others.
+    # The test extra includes the others, so that ./run in a test installs nothing.
     [ "$extras" = test ] || return 0
     for others in speed spark; do made_for $others >.venv/made-for-$others; done
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# scripts/fresh_clone.sh [ARGS...]: what a newcomer does, timed: a clone of what is committed, an empty
-# home and no cache of pip's, ./run until it has served its first message, and ./test ARGS.
+# scripts/fresh_clone.sh [ARGS...]: times the first steps of a new user: clone the committed state, use an
+# empty home without pip's cache, start ./run until it has served a message, and run ./test ARGS.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
@@ -15,13 +15,13 @@ git clone -q "$root" "$work/clone"
 cd "$work/clone"
 mkfifo "$work/address"
 
-# Starts, waits for the address that is printed once a message has come back, and stops.
+# Start, wait for the address, which is printed after the self-check, and stop.
 serve_one() {
     begun=$(date +%s)
     ./run standalone --port 0 --print-address >"$work/address" &
     server=$!
-    read -r address <"$work/address" || { echo "$1: nothing was served" >&2; exit 1; }
-    echo "$1: $(($(date +%s) - begun)) s until a message had gone through $address"
+    read -r address <"$work/address" || { echo "$1: the server did not start" >&2; exit 1; }
+    echo "$1: $(($(date +%s) - begun)) s until the self-check of $address"
     kill "$server"
     wait "$server"
     server=

@@ -1,4 +1,4 @@
-"""The pages that scripts make from the code are up to date."""
+"""The generated pages are up to date."""
 
 import importlib.util
 from dataclasses import fields
@@ -23,7 +23,7 @@ PAGES = [(each, name) for each in (reference, client_reference) for name in each
 
 
 @pytest.mark.parametrize(("script", "name"), PAGES)
-def test_a_made_page_is_not_stale(script, name):
+def test_generated_pages_are_up_to_date(script, name):
     written = (script.DOCS / name).read_text()
     assert written == script.PAGES[name](), f"run python scripts/{script.__name__}.py"
 

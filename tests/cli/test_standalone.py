@@ -60,7 +60,7 @@ def test_the_demonstration_ends_well(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "27 messages sent" in done.stdout
-    assert "5 of 5 stories ended as they should" in done.stdout
+    assert "5 of 5 stories succeeded" in done.stdout
 
 
 def stopped_log(home, *arguments):

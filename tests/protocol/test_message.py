@@ -144,7 +144,7 @@ def test_damage(packed):
 
 def test_bytes_left_over_inside_a_record():
     packed = damaged(at0=(len(damaged()) + 1).to_bytes(4)) + b"x"
-    with pytest.raises(Malformed, match="does not end"):
+    with pytest.raises(Malformed, match="does not match its declared sizes"):
         unpack_record(packed)
 
 

@@ -1,8 +1,8 @@
-"""Which settings updateBrokerConfig may change, when each takes effect, and why others are refused.
+"""Rules of updateBrokerConfig: which settings may change, when, and why others are refused.
 
-Everything of 4.9 may change but what says where files are, where the broker listens, who it is,
-whom it trusts and which code runs. Apache's 4.9.7 accepts those too, which let anyone who reached
-the port run code on the machine (CVE-2023-33246, CVE-2023-37582). Some of them have no effect here;
+All settings of 4.9 may change except paths, addresses, the broker's identity, access control and
+settings that name code. Apache's 4.9.7 also accepts those, which allowed anyone with access to the
+port to run code on the machine (CVE-2023-33246, CVE-2023-37582). Some of them have no effect here;
 they are refused as well, because the same file may start Apache's broker next.
 """
 
@@ -12,7 +12,7 @@ from cometmq.broker.delivery.delay_levels import DelayLevels
 from cometmq.settings.live_settings import UpdateRules
 from cometmq.settings.unused_settings import IgnoredBrokerConfig
 
-# Read each time they are needed, or taken over by `Broker._follow_settings`.
+# Read at each use, or applied by `Broker._follow_settings`.
 _LIVE = frozenset(
     {
         "accessMessageInMemoryMaxRatio",
@@ -95,29 +95,29 @@ _NEXT_START = frozenset(
 )
 
 _REFUSED = {
-    "it says where files are": (
+    "it is a path": (
         "brokerConfigPath",
         "readOnlyCommitLogStorePaths",
         "storePathCommitLog",
         "storePathDLedgerCommitLog",
         "storePathRootDir",
     ),
-    "files of the store have this shape, and the next start would refuse or rebuild them": (
+    "existing files of the store have this size": (
         "mappedFileSizeCommitLog",
         "mappedFileSizeConsumeQueue",
         "mappedFileSizeConsumeQueueExt",
         "maxHashSlotNum",
         "maxIndexNum",
     ),
-    "it says where the broker listens, or which address others get": (
-        "bindAddress",
-        "brokerIP1",
-        "brokerIP2",
-        "listenPort",
+    "it is an address of the broker": ("bindAddress", "brokerIP1", "brokerIP2", "listenPort"),
+    "it is part of the broker's identity": (
+        "brokerClusterName",
+        "brokerId",
+        "brokerName",
+        "brokerRole",
     ),
-    "it says who the broker is": ("brokerClusterName", "brokerId", "brokerName", "brokerRole"),
-    "it is the name of a topic that holds messages": ("msgTraceTopicName",),
-    "it says which name servers the broker trusts": (
+    "the existing topic contains messages": ("msgTraceTopicName",),
+    "it defines the name servers that the broker trusts": (
         "fetchNamesrvAddrByAddressServer",
         "namesrvAddr",
     ),
@@ -146,7 +146,7 @@ _REFUSED = {
         "tls.server.trustCertPath",
         "useTLS",
     ),
-    "Apache's broker runs code that it names": (
+    "Apache's broker runs the code that it names": (
         "filterServerNums",
         "messageStorePlugIn",
         "rocketmqHome",
@@ -158,7 +158,7 @@ _REFUSED = {
 
 
 def _check(changes: Mapping[str, str]) -> None:
-    """Validate what only its parser can check; a bad value would prevent the next start."""
+    """Check values that have their own parser; a bad one would prevent the next start."""
     if "messageDelayLevel" in changes:
         DelayLevels(changes["messageDelayLevel"])
 

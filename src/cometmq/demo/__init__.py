@@ -1,1 +1,1 @@
-"""The quick start, played in a terminal."""
+"""The demonstration: the quick start, played in a terminal."""

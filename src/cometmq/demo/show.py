@@ -1,4 +1,4 @@
-"""Plays all stories at once on a cluster of their own, and shows them in a table."""
+"""Plays all stories concurrently on a temporary cluster, and shows them in a table."""
 
 import asyncio
 import logging
@@ -16,8 +16,8 @@ from cometmq.standalone import Standalone
 
 
 def run_demo(console: Console, patience_s: float) -> int:
-    """The exit code: how many stories did not end as they should."""
-    # The stories fail on purpose here and there, and the table says what happens.
+    """Run the demonstration. Returns the number of failed stories as the exit code."""
+    # Some stories fail on purpose; the table shows what happens.
     logging.getLogger("cometmq").setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory(prefix="cometmq-demo-") as folder:
         return asyncio.run(_run(Path(folder), console, patience_s))
@@ -27,7 +27,7 @@ async def _run(folder: Path, console: Console, patience_s: float) -> int:
     begun = time.monotonic()
     stories = [Progress(title) for title in STORIES]
     async with Standalone(folder, settings=SETTINGS) as cluster:
-        console.print(f"a name server at {cluster.name_server}, a broker, and five stories:")
+        console.print(f"name server {cluster.name_server}, one broker, five stories:")
         with Live(_table(stories), console=console, refresh_per_second=10) as live:
             for progress in stories:
                 progress.changed = lambda: live.update(_table(stories))
@@ -39,7 +39,7 @@ async def _run(folder: Path, console: Console, patience_s: float) -> int:
                 return_exceptions=True,
             )
     if not console.is_terminal:
-        console.print()  # else a live table ends its own last line
+        console.print()  # on a terminal, the live table ends its last line itself
     failures = {
         progress.title: end
         for progress, end in zip(stories, ends, strict=True)
@@ -50,7 +50,7 @@ async def _run(folder: Path, console: Console, patience_s: float) -> int:
     sent, received = (sum(getattr(each, kind) for each in stories) for kind in ("sent", "received"))
     console.print(
         f"{sent} messages sent, {received} received, {len(stories) - len(failures)} of"
-        f" {len(stories)} stories ended as they should, in {time.monotonic() - begun:.1f} s"
+        f" {len(stories)} stories succeeded, in {time.monotonic() - begun:.1f} s"
     )
     return len(failures)
 
@@ -66,6 +66,6 @@ def _table(stories: Sequence[Progress]) -> Table:
     ):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for story in stories:
-        mark = "[green]done[/]" if story.is_over else "[yellow]runs[/]"
+        mark = "[green]done[/]" if story.is_over else "[yellow]running[/]"
         table.add_row(mark, story.title, str(story.sent), str(story.received), story.says)
     return table

@@ -1,4 +1,4 @@
-"""Settings of a name server."""
+"""The settings of a name server, and which of them a request may change."""
 
 from typing import Annotated
 
@@ -11,31 +11,35 @@ from cometmq.settings.unused_settings import IgnoredServerConfig
 
 
 class NamesrvConfig(ServerConfig, kw_only=True, rename=camel(**TLS_NAMES)):
-    """How a name server listens, what it keeps, and when it forgets a broker."""
+    """The settings of a name server."""
 
-    # What it promises
+    # Files and routes
     kv_config_path: Annotated[str, Meta(description="file of the key-value configuration")]
-    config_store_path: Annotated[str, Meta(description="file that changed settings go to")]
+    config_store_path: Annotated[
+        str, Meta(description="file to which changed settings are written")
+    ]
     order_message_enable: Annotated[
-        bool, Meta(description="routes of ordered topics carry their orderTopicConf")
+        bool, Meta(description="routes of ordered topics contain their orderTopicConf")
     ] = False
-    product_env_name: Annotated[str, Meta(description="a name for this environment")] = "center"
-    cluster_test: Annotated[
-        bool, Meta(description="taken for old files; the test environment it names is not asked")
-    ] = False
+    product_env_name: Annotated[
+        str, Meta(description="name of this environment; has no effect")
+    ] = "center"
+    cluster_test: Annotated[bool, Meta(description="accepted for compatibility; has no effect")] = (
+        False
+    )
 
-    listen_port: Annotated[Port, Meta(description="0 lets the system choose")] = 9876
+    listen_port: Annotated[Port, Meta(description="port to listen on; 0: any free port")] = 9876
 
-    # Its bounds
+    # Expiry of brokers
     scan_not_active_broker_interval: Annotated[
-        int, Meta(ge=100, description="ms between two looks for silent brokers")
+        int, Meta(ge=100, description="ms between two checks for expired brokers")
     ] = 10_000
     broker_channel_expired_time: Annotated[
-        int, Meta(ge=1_000, description="ms after which a silent broker is forgotten")
+        int, Meta(ge=1_000, description="ms without registration after which a broker is removed")
     ] = 120_000
 
 
-# Everything of 4.9 may change but what says where files are, where it listens and whom it trusts.
+# All settings of 4.9 may change except paths, addresses and settings that guard access.
 UPDATE_RULES = UpdateRules(
     live=frozenset(
         {"brokerChannelExpiredTime", "orderMessageEnable", "scanNotActiveBrokerInterval"}
@@ -52,12 +56,12 @@ UPDATE_RULES = UpdateRules(
         {"clusterTest", "productEnvName", *IgnoredServerConfig.__struct_encode_fields__}
     ),
     refused={
-        "bindAddress": "it says where the server listens",
+        "bindAddress": "it defines where the server listens",
         "configBlackList": "it guards access",
-        "configStorePath": "it says where files are",
-        "kvConfigPath": "it says where files are",
-        "listenPort": "it says where the server listens",
-        "rocketmqHome": "it says where files are",
+        "configStorePath": "it is a path",
+        "kvConfigPath": "it is a path",
+        "listenPort": "it defines where the server listens",
+        "rocketmqHome": "it is a path",
         **dict.fromkeys(TLS_NAMES.values(), "it guards access"),
     },
 )

@@ -1,1 +1,1 @@
-"""The wire and the record, as pure code: bytes in, values out; no socket, file, clock or log."""
+"""The wire protocol and the record format as pure code: no sockets, files, clocks or logs."""

@@ -1,29 +1,29 @@
-"""The numbers of the protocol: request codes, response codes, languages, versions."""
+"""The constants of the protocol: request codes, response codes, languages, versions."""
 
 from enum import IntEnum
 
-VERSION_3_0_11 = 37  # from here on a register body carries filter servers
-VERSION_4_9_4 = 401  # from here on clients are given standard JSON routes
-VERSION = 407  # 4.9.7, which we speak and announce
+VERSION_3_0_11 = 37  # from this version on, a register body has filter servers
+VERSION_4_9_4 = 401  # from this version on, clients get routes in standard JSON
+VERSION = 407  # 4.9.7, the version of these servers and clients
 VERSION_NAME = "V4_9_7"
 
 
 class RequestCode(IntEnum):
-    """What is asked; the comments say who answers, where it is not the broker."""
+    """Request codes. A comment names the receiver if it is not the broker."""
 
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11
     QUERY_MESSAGE = 12
-    QUERY_BROKER_OFFSET = 13  # nobody
+    QUERY_BROKER_OFFSET = 13  # unused
     QUERY_CONSUMER_OFFSET = 14
     UPDATE_CONSUMER_OFFSET = 15
     UPDATE_AND_CREATE_TOPIC = 17
     GET_ALL_TOPIC_CONFIG = 21
-    GET_TOPIC_CONFIG_LIST = 22  # nobody
-    GET_TOPIC_NAME_LIST = 23  # nobody
+    GET_TOPIC_CONFIG_LIST = 22  # unused
+    GET_TOPIC_NAME_LIST = 23  # unused
     UPDATE_BROKER_CONFIG = 25
     GET_BROKER_CONFIG = 26
-    TRIGGER_DELETE_FILES = 27  # nobody
+    TRIGGER_DELETE_FILES = 27  # unused
     GET_BROKER_RUNTIME_INFO = 28
     SEARCH_OFFSET_BY_TIMESTAMP = 29
     GET_MAX_OFFSET = 30
@@ -47,7 +47,7 @@ class RequestCode(IntEnum):
     GET_BROKER_CLUSTER_ACL_INFO = 52
     UPDATE_GLOBAL_WHITE_ADDRS_CONFIG = 53
     GET_BROKER_CLUSTER_ACL_CONFIG = 54
-    PUT_KV_CONFIG = 100  # a name server, as the six below
+    PUT_KV_CONFIG = 100  # a name server, like the six below
     GET_KV_CONFIG = 101
     DELETE_KV_CONFIG = 102
     REGISTER_BROKER = 103
@@ -63,7 +63,7 @@ class RequestCode(IntEnum):
     GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206  # a name server
     DELETE_SUBSCRIPTIONGROUP = 207
     GET_CONSUME_STATS = 208
-    SUSPEND_CONSUMER = 209  # nobody, as the five below
+    SUSPEND_CONSUMER = 209  # unused, like the five below
     RESUME_CONSUMER = 210
     RESET_CONSUMER_OFFSET_IN_CONSUMER = 211
     RESET_CONSUMER_OFFSET_IN_BROKER = 212
@@ -78,15 +78,15 @@ class RequestCode(IntEnum):
     INVOKE_BROKER_TO_GET_CONSUMER_STATUS = 223
     GET_TOPICS_BY_CLUSTER = 224  # a name server
     QUERY_TOPIC_CONSUME_BY_WHO = 300
-    REGISTER_FILTER_SERVER = 301  # nobody
-    REGISTER_MESSAGE_FILTER_CLASS = 302  # nobody
+    REGISTER_FILTER_SERVER = 301  # unused
+    REGISTER_MESSAGE_FILTER_CLASS = 302  # unused
     QUERY_CONSUME_TIME_SPAN = 303
     GET_SYSTEM_TOPIC_LIST_FROM_NS = 304  # a name server
     GET_SYSTEM_TOPIC_LIST_FROM_BROKER = 305
     CLEAN_EXPIRED_CONSUMEQUEUE = 306
-    GET_CONSUMER_RUNNING_INFO = 307  # the broker, which asks the consumer
+    GET_CONSUMER_RUNNING_INFO = 307  # the broker, which forwards it to the consumer
     QUERY_CORRECTION_OFFSET = 308
-    CONSUME_MESSAGE_DIRECTLY = 309  # the broker, which asks the consumer
+    CONSUME_MESSAGE_DIRECTLY = 309  # the broker, which forwards it to the consumer
     SEND_MESSAGE_V2 = 310
     GET_UNIT_TOPIC_LIST = 311  # a name server
     GET_HAS_UNIT_SUB_TOPIC_LIST = 312  # a name server
@@ -103,14 +103,14 @@ class RequestCode(IntEnum):
     RESUME_CHECK_HALF_MESSAGE = 323
     SEND_REPLY_MESSAGE = 324
     SEND_REPLY_MESSAGE_V2 = 325
-    PUSH_REPLY_MESSAGE_TO_CLIENT = 326  # a producer that asked
+    PUSH_REPLY_MESSAGE_TO_CLIENT = 326  # a producer that sent a request
     ADD_WRITE_PERM_OF_BROKER = 327  # a name server
     GET_ALL_PRODUCER_INFO = 328
     DELETE_EXPIRED_COMMITLOG = 329
 
 
 class ResponseCode(IntEnum):
-    """What became of a request."""
+    """Response codes."""
 
     SUCCESS = 0
     SYSTEM_ERROR = 1
@@ -138,7 +138,7 @@ class ResponseCode(IntEnum):
     FILTER_DATA_NOT_LATEST = 28
     TRANSACTION_SHOULD_COMMIT = 200
     TRANSACTION_SHOULD_ROLLBACK = 201
-    TRANSACTION_STATE_UNKNOW = 202  # spelled so on the other side too
+    TRANSACTION_STATE_UNKNOW = 202  # spelled like this in RocketMQ
     TRANSACTION_STATE_GROUP_WRONG = 203
     NO_BUYER_ID = 204
     NOT_IN_CURRENT_UNIT = 205
@@ -151,7 +151,7 @@ class ResponseCode(IntEnum):
     FLOW_CONTROL = 215
 
 
-# By name in a JSON header, by position in a binary one.
+# A JSON header has the name, a binary header the position.
 LANGUAGES = (
     "JAVA",
     "CPP",

@@ -1,10 +1,10 @@
-"""The bit sets: of a command, a stored message, a pull, a permission, a topic."""
+"""The flags of commands, messages, pulls, permissions and topics."""
 
 from enum import IntFlag
 
 
 class CommandFlag(IntFlag):
-    """`flag` of a command. A one-way request gets no answer."""
+    """`flag` of a command. A one-way request gets no response."""
 
     RESPONSE = 1
     ONEWAY = 2
@@ -17,7 +17,7 @@ class MessageFlag(IntFlag):
     MULTI_TAGS = 1 << 1
     PREPARED = 1 << 2  # a half message
     COMMIT = 1 << 3
-    ROLLBACK = PREPARED | COMMIT  # the two bits together are one number
+    ROLLBACK = PREPARED | COMMIT  # PREPARED and COMMIT together
     BORN_HOST_V6 = 1 << 4
     STORE_HOST_V6 = 1 << 5
     NEED_UNWRAP = 1 << 6
@@ -25,12 +25,12 @@ class MessageFlag(IntFlag):
     LZ4 = 1 << 8
     ZSTD = 2 << 8
     ZLIB = 3 << 8
-    COMPRESSION = 7 << 8  # the three bits of the number above; 0 means zlib too
+    COMPRESSION = 7 << 8  # mask of the three bits above; 0 also means zlib
     TRANSACTION = PREPARED | COMMIT
 
 
 class PullFlag(IntFlag):
-    """`sysFlag` of a pull."""
+    """`sysFlag` of a pull request."""
 
     COMMIT_OFFSET = 1
     SUSPEND = 1 << 1
@@ -40,7 +40,7 @@ class PullFlag(IntFlag):
 
 
 class Perm(IntFlag):
-    """What may be done with a topic's queues, or with a broker."""
+    """The permissions of a topic or of a broker."""
 
     INHERIT = 1
     WRITE = 1 << 1
@@ -49,7 +49,7 @@ class Perm(IntFlag):
 
 
 class TopicFlag(IntFlag):
-    """`topicSysFlag`."""
+    """`topicSysFlag` of a topic."""
 
     UNIT = 1
     UNIT_SUB = 1 << 1

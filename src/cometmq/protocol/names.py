@@ -1,7 +1,7 @@
-"""Names of topics and groups: what is valid, what is reserved, what is derived from what.
+"""Names of topics and groups: valid, reserved and derived names.
 
-A name becomes a folder of the store, so it is checked where it is decoded, by a list of what is
-allowed. A dot or a slash never is.
+A topic name becomes a folder of the store. Names are therefore checked where they are decoded,
+against a list of allowed characters, which has no dot and no slash.
 """
 
 import re
@@ -17,7 +17,7 @@ SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 NAMESPACE_SEPARATOR = "%"
 ROOM_SEPARATOR = "@"  # in the name of a broker, after its machine room
 
-DEFAULT_TOPIC = "TBW102"  # the pattern from which unknown topics are made
+DEFAULT_TOPIC = "TBW102"  # the template of automatically created topics
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_HALF_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
@@ -40,7 +40,7 @@ SYSTEM_TOPICS = frozenset(
         OFFSET_MOVED_TOPIC,
     }
 )
-# The topics nobody may send to by name.
+# Topics that producers may not send to.
 CLOSED_TOPICS = frozenset(
     {
         SCHEDULE_TOPIC,
@@ -74,12 +74,12 @@ _VALID = re.compile(r"[%|a-zA-Z0-9_-]+", re.ASCII)
 
 
 def check_topic(name: str) -> str:
-    """The name itself, or BadName."""
+    """Return the name. Raises BadName if it is not a valid topic name."""
     return _checked(name, "topic", TOPIC_LENGTH_MAX)
 
 
 def check_group(name: str) -> str:
-    """The name itself, or BadName."""
+    """Return the name. Raises BadName if it is not a valid group name."""
     return _checked(name, "group", GROUP_LENGTH_MAX)
 
 
@@ -87,39 +87,39 @@ def _checked(name: str, kind: str, length_max: int) -> str:
     if not name.strip():
         raise BadName(f"the {kind} name is empty")
     if not _VALID.fullmatch(name):
-        raise BadName(f"the {kind} name {name[:80]!r} may hold only letters, digits and % | _ -")
+        raise BadName(f"the {kind} name {name[:80]!r} may contain only letters, digits and % | _ -")
     if len(name) > length_max:
         raise BadName(f"the {kind} name has {len(name)} characters, the limit is {length_max}")
     return name
 
 
 def retry_topic(group: str) -> str:
-    """Where messages wait that a member of `group` could not consume."""
+    """The topic of messages that `group` failed to consume and will retry."""
     return RETRY_PREFIX + group
 
 
 def dlq_topic(group: str) -> str:
-    """Where messages end that `group` gave up."""
+    """The topic of messages that `group` failed to consume too often."""
     return DLQ_PREFIX + group
 
 
 def reply_topic(cluster: str) -> str:
-    """Where the replies of request-reply calls go."""
+    """The topic of replies in request-reply calls."""
     return f"{cluster}_{REPLY_TOPIC_POSTFIX}"
 
 
 def is_system_topic(name: str) -> bool:
-    """Made by the broker, not by a user."""
+    """Is the topic created by the broker itself?"""
     return name in SYSTEM_TOPICS or name.startswith(SYSTEM_TOPIC_PREFIX)
 
 
 def is_system_group(name: str) -> bool:
-    """Used by the system itself. The built-in groups are not, and take a namespace like any."""
+    """Is the group used by RocketMQ itself? Built-in groups for users are not system groups."""
     return name.startswith(SYSTEM_GROUP_PREFIX)
 
 
 def with_namespace(namespace: str, name: str) -> str:
-    """`ns%name`; a retry or dead-letter prefix stays in front; system names stay as they are."""
+    """`ns%name`. A retry or dead-letter prefix stays in front; system names are unchanged."""
     if not namespace or not name or is_system_topic(name) or is_system_group(name):
         return name
     prefix, bare = _split_prefix(name)
@@ -129,7 +129,7 @@ def with_namespace(namespace: str, name: str) -> str:
 
 
 def without_namespace(name: str, namespace: str | None = None) -> str:
-    """The name as its owner wrote it; out of this namespace only, if one is given."""
+    """The name without its namespace; only without `namespace`, if it is given."""
     found = namespace_of(name)
     if not found or namespace not in (None, found):
         return name
@@ -138,7 +138,7 @@ def without_namespace(name: str, namespace: str | None = None) -> str:
 
 
 def namespace_of(name: str) -> str:
-    """The namespace in a name; empty where there is none."""
+    """The namespace of a name, or an empty text."""
     if is_system_topic(name) or is_system_group(name):
         return ""
     namespace, separator, _ = _split_prefix(name)[1].partition(NAMESPACE_SEPARATOR)

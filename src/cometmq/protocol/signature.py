@@ -2,7 +2,7 @@
 
     base64( HMAC-SHA1( secret key, values of the fields in the order of their names, body ))
 
-The fields are all but the signature itself, and but `_UNIQUE_KEY_QUERY`, which brokers leave out.
+All fields are signed except the signature itself and `_UNIQUE_KEY_QUERY`, which brokers omit.
 """
 
 import hmac
@@ -16,6 +16,6 @@ UNSIGNED = frozenset({SIGNATURE, "_UNIQUE_KEY_QUERY"})
 
 
 def signature_of(fields: Mapping[str, str], body: bytes, secret_key: str) -> str:
-    """Of a request with these fields, the access key among them."""
+    """The signature of a request. The fields include the access key."""
     text = "".join(fields[name] for name in sorted(fields) if name not in UNSIGNED)
     return b64encode(hmac.digest(secret_key.encode(), text.encode() + body, "sha1")).decode()

@@ -1,4 +1,4 @@
-"""Trace records to and from text: what became of a message, told by those who handled it.
+"""Trace records: encodes and decodes what clients report about the messages they handle.
 
 Fields are separated by U+0001, and each record ends with U+0002:
 
@@ -9,7 +9,7 @@ Fields are separated by U+0001, and each record ends with U+0002:
     EndTransaction time | region | group | topic | id | tags | keys | store host | kind |
                    transaction | state | from check
 
-What stands in brackets only some clients write. Times and costs are in ms.
+Only some clients write the fields in brackets. Times and costs are in ms.
 """
 
 from enum import IntEnum
@@ -25,7 +25,7 @@ _RECORD_END = "\x02"
 
 
 class MessageKind(IntEnum):
-    """What was sent."""
+    """The kind of a sent message."""
 
     NORMAL = 0
     HALF = 1
@@ -34,7 +34,7 @@ class MessageKind(IntEnum):
 
 
 class Outcome(IntEnum):
-    """What a listener made of a message."""
+    """The result of a listener."""
 
     SUCCESS = 0
     TIMED_OUT = 1
@@ -44,20 +44,20 @@ class Outcome(IntEnum):
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """A record; its fields stand in the order of the text."""
+    """Base class of trace records. Fields are in the order of the text."""
 
     word: ClassVar[str]
-    required: ClassVar[int]  # how many fields every client writes
+    required: ClassVar[int]  # number of fields that every client writes
 
     @property
     def words(self) -> frozenset[str]:
-        """The keys that its message can be looked up by."""
+        """The keys by which the trace message can be found."""
         fields = msgspec.structs.asdict(self)
         return frozenset([fields["message_id"], *fields["keys"].split()])
 
 
 class ProducerTrace(Trace, frozen=True, kw_only=True):
-    """What those of producers begin with."""
+    """The first fields of producers' records."""
 
     time_ms: int
     region_id: str
@@ -70,7 +70,7 @@ class ProducerTrace(Trace, frozen=True, kw_only=True):
 
 
 class SentTrace(ProducerTrace, frozen=True, kw_only=True):
-    """A producer sent it."""
+    """A producer sent the message."""
 
     word = "Pub"
     required = 13
@@ -83,7 +83,7 @@ class SentTrace(ProducerTrace, frozen=True, kw_only=True):
 
 
 class TakenTrace(Trace, frozen=True, kw_only=True):
-    """A consumer gives it to its listener."""
+    """A consumer passes the message to its listener."""
 
     word = "SubBefore"
     required = 7
@@ -97,7 +97,7 @@ class TakenTrace(Trace, frozen=True, kw_only=True):
 
 
 class ConsumedTrace(Trace, frozen=True, kw_only=True):
-    """The listener is done with it."""
+    """The listener has returned."""
 
     word = "SubAfter"
     required = 6
@@ -112,7 +112,7 @@ class ConsumedTrace(Trace, frozen=True, kw_only=True):
 
 
 class EndedTrace(ProducerTrace, frozen=True, kw_only=True):
-    """A producer ended its transaction."""
+    """A producer committed or rolled back the transaction."""
 
     word = "EndTransaction"
     required = 12
@@ -128,7 +128,7 @@ _KINDS: dict[str, type[Trace]] = {
 
 
 def encode_trace(trace: Trace) -> str:
-    """The text of one record; optional fields that are empty at its end are left out."""
+    """The text of a record, without empty optional fields at its end."""
     values = list(msgspec.structs.astuple(trace))
     while len(values) > trace.required and not values[-1]:
         values.pop()
@@ -136,7 +136,7 @@ def encode_trace(trace: Trace) -> str:
 
 
 def decode_traces(text: str) -> list[Trace]:
-    """All records of a message's body; Malformed if one is none."""
+    """The records in a message body. Raises Malformed if one is invalid."""
     return [_decode(record) for record in text.split(_RECORD_END) if record]
 
 
@@ -150,7 +150,7 @@ def _decode(record: str) -> Trace:
     word, *values = record.split(_FIELD_END)
     shape = _KINDS.get(word)
     if shape is None:
-        raise Malformed(f"{word!r} is no kind of trace record")
+        raise Malformed(f"{word!r} is not a kind of trace record")
     if len(values) < shape.required:
         raise Malformed(f"a {word} record has {len(values)} fields, not {shape.required}")
     fields = dict(zip(shape.__struct_fields__, values, strict=False))

@@ -1,4 +1,4 @@
-"""Settings that every server has: where it listens, its TLS, its bounds."""
+"""Settings of every server: address, TLS, connection limits."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,38 +22,42 @@ TLS_NAMES = {
 
 
 class ServerConfig(Settings, rename=camel(**TLS_NAMES)):
-    """Of a name server, and of a broker."""
+    """Settings that name servers and brokers share."""
 
-    # Where it listens
-    bind_address: Annotated[str, Meta(description="interface to listen on")] = "0.0.0.0"  # noqa: S104
-    listen_port: Annotated[Port, Meta(description="0 lets the system choose")] = 0
+    # Address and TLS
+    bind_address: Annotated[str, Meta(description="address of the interface to listen on")] = (
+        "0.0.0.0"  # noqa: S104
+    )
+    listen_port: Annotated[Port, Meta(description="port to listen on; 0: any free port")] = 0
     tls_server_mode: Annotated[
-        TlsMode, Meta(description="disabled, permissive (plain and TLS on one port), enforcing")
+        TlsMode, Meta(description="permissive: plain and TLS on the same port; enforcing: only TLS")
     ] = TlsMode.PERMISSIVE
-    tls_server_cert_path: Annotated[str, Meta(description="certificate, PEM")] = ""
-    tls_server_key_path: Annotated[str, Meta(description="its key, PEM")] = ""
-    tls_server_key_password: Annotated[str, Meta(description="of the key")] = ""
+    tls_server_cert_path: Annotated[
+        str, Meta(description="PEM file of the certificate; without it the server has no TLS")
+    ] = ""
+    tls_server_key_path: Annotated[str, Meta(description="PEM file of the private key")] = ""
+    tls_server_key_password: Annotated[str, Meta(description="password of the private key")] = ""
     tls_server_trust_cert_path: Annotated[
-        str, Meta(description="if set, clients must show a certificate that this one signed")
+        str, Meta(description="PEM file of a CA; if set, clients need a certificate signed by it")
     ] = ""
 
-    # Its bounds
+    # Limits
     server_channel_max_idle_time_seconds: Annotated[
-        int, Meta(ge=1, description="s after which an idle connection is closed")
+        int, Meta(ge=1, description="seconds after which an idle connection is closed")
     ] = 120
     server_socket_backlog: Annotated[
-        int, Meta(ge=1, description="connections that wait to be taken")
+        int, Meta(ge=1, description="connections that wait to be accepted (listen backlog)")
     ] = 1024
     server_oneway_semaphore_value: Annotated[
-        int, Meta(ge=1, description="one-way requests to clients in flight")
+        int, Meta(ge=1, description="limit of one-way requests in flight to clients")
     ] = 256
     server_async_semaphore_value: Annotated[
-        int, Meta(ge=1, description="requests to clients in flight")
+        int, Meta(ge=1, description="limit of requests in flight to clients")
     ] = 64
 
     @property
     def limits(self) -> Limits:
-        """Of its connections."""
+        """The limits of connections."""
         return Limits(
             backlog=self.server_socket_backlog,
             idle_ms_max=self.server_channel_max_idle_time_seconds * 1000,
@@ -63,7 +67,7 @@ class ServerConfig(Settings, rename=camel(**TLS_NAMES)):
 
     @property
     def tls(self) -> ServerTls:
-        """Permissive without a certificate can only be plain, and says nothing about it."""
+        """The TLS mode and context. Without a certificate, permissive means plain only."""
         if self.tls_server_mode is TlsMode.DISABLED or not self.tls_server_cert_path:
             return ServerTls(self.tls_server_mode)
         trust = self.tls_server_trust_cert_path

@@ -116,5 +116,5 @@ def test_the_deepest_that_is_taken_is_also_evaluated(front, back):
 
 def test_length_is_bounded():
     assert matches("a = '" + "x" * (EXPRESSION_LENGTH_MAX - 6) + "'") is False
-    with pytest.raises(BadExpression, match=f"more than the {EXPRESSION_LENGTH_MAX}"):
+    with pytest.raises(BadExpression, match=f"the limit is {EXPRESSION_LENGTH_MAX}"):
         compile_sql("a = '" + "x" * EXPRESSION_LENGTH_MAX + "'")

@@ -1,1 +1,1 @@
-"""JSON bodies of every request and response, one file per room."""
+"""The bodies of requests and responses, one module per subject."""

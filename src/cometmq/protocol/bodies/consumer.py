@@ -1,4 +1,4 @@
-"""Connections, offsets to reset, and what runs inside a consumer."""
+"""Bodies about clients: connections, offset resets, the state of a consumer."""
 
 from enum import Enum
 
@@ -10,7 +10,7 @@ from cometmq.protocol.limits import Int32, Int64
 
 
 class Connection(Body):
-    """One client as the broker sees it."""
+    """A connected client."""
 
     client_addr: str = ""
     client_id: str = ""
@@ -19,25 +19,25 @@ class Connection(Body):
 
 
 class ConsumerConnection(Body):
-    """GET_CONSUMER_CONNECTION_LIST."""
+    """The response body of GET_CONSUMER_CONNECTION_LIST."""
 
     connection_set: list[Connection] = []
     consume_from_where: ConsumeFrom | None = None
     consume_type: ConsumeType | None = None
-    # Ours, passed over by others: topic and client id to its expression, where members differ.
+    # Our extension, ignored by others: the expressions by topic and client id, if members differ.
     differing_subscriptions: dict[str, dict[str, str]] | None = None
     message_model: MessageModel | None = None
     subscription_table: dict[str, Subscription] = {}
 
 
 class ProducerConnection(Body):
-    """GET_PRODUCER_CONNECTION_LIST."""
+    """The response body of GET_PRODUCER_CONNECTION_LIST."""
 
     connection_set: list[Connection] = []
 
 
 class ProducerInfo(Body, rename=camel(remote_ip="remoteIP")):
-    """One producer as the broker sees it."""
+    """A connected producer."""
 
     client_id: str = ""
     language: str = ""
@@ -47,19 +47,19 @@ class ProducerInfo(Body, rename=camel(remote_ip="remoteIP")):
 
 
 class ProducerTable(Body):
-    """GET_ALL_PRODUCER_INFO: by group."""
+    """The response body of GET_ALL_PRODUCER_INFO: by group."""
 
     data: dict[str, list[ProducerInfo]] = {}
 
 
 class ResetOffsets(Body):
-    """INVOKE_BROKER_TO_RESET_OFFSET, and what the broker then tells the members."""
+    """The new offsets: response of INVOKE_BROKER_TO_RESET_OFFSET, and request to the members."""
 
     offset_table: dict[MessageQueue, Int64] = {}
 
 
 class QueueOffset(Body):
-    """A queue and an offset, flat."""
+    """A queue and an offset in one object."""
 
     broker_name: str = ""
     offset: Int64 = 0
@@ -68,26 +68,26 @@ class QueueOffset(Body):
 
 
 class ResetOffsetsFlat(Body):
-    """The same for C++ clients, which cannot read maps with object keys."""
+    """`ResetOffsets` for C++ clients, which cannot read maps with object keys."""
 
     offset_table: list[QueueOffset] = []
 
 
 class ConsumerStatus(Body):
-    """Offsets of a group's members: what a member answers, and what the broker gathers."""
+    """The offsets of group members: the response of one member, or of all."""
 
     consumer_table: dict[str, dict[MessageQueue, Int64]] = {}
     message_queue_table: dict[MessageQueue, Int64] = {}
 
 
 class CorrectionOffsets(Body):
-    """QUERY_CORRECTION_OFFSET: by queue id."""
+    """The response body of QUERY_CORRECTION_OFFSET: by queue id."""
 
     correction_offsets: dict[Int32, Int64] = {}
 
 
 class OffsetMoved(Body):
-    """The body of a message on OFFSET_MOVED_EVENT: a group asked for an offset out of range."""
+    """A message on OFFSET_MOVED_EVENT: a group pulled from an offset out of range."""
 
     consumer_group: str
     message_queue: MessageQueue
@@ -96,7 +96,7 @@ class OffsetMoved(Body):
 
 
 class ProcessQueueInfo(Body, rename=camel(cached_mib="cachedMsgSizeInMiB", dropped="droped")):
-    """One queue inside a consumer."""
+    """The state of a queue inside a consumer."""
 
     cached_msg_count: Int32 = 0
     cached_msg_max_offset: Int64 = 0
@@ -124,7 +124,7 @@ _CONSUME_STATUS = camel(
 
 
 class ConsumeStatus(Body, rename=_CONSUME_STATUS):
-    """Rates and times of one topic inside a consumer."""
+    """Rates and response times of a topic inside a consumer."""
 
     consume_failed_msgs: Int64 = 0
     consume_failed_tps: float = 0.0
@@ -135,7 +135,7 @@ class ConsumeStatus(Body, rename=_CONSUME_STATUS):
 
 
 class ConsumerRunningInfo(Body):
-    """GET_CONSUMER_RUNNING_INFO."""
+    """The response body of GET_CONSUMER_RUNNING_INFO."""
 
     jstack: str | None = None
     mq_table: dict[MessageQueue, ProcessQueueInfo] = {}
@@ -145,7 +145,7 @@ class ConsumerRunningInfo(Body):
 
 
 class ConsumeResult(Enum):
-    """What a listener made of a message."""
+    """The result of a listener."""
 
     SUCCESS = "CR_SUCCESS"
     LATER = "CR_LATER"
@@ -156,7 +156,7 @@ class ConsumeResult(Enum):
 
 
 class DirectConsumption(Body):
-    """CONSUME_MESSAGE_DIRECTLY."""
+    """The response body of CONSUME_MESSAGE_DIRECTLY."""
 
     auto_commit: bool = True
     consume_result: ConsumeResult | None = None

@@ -1,18 +1,18 @@
-"""The file in which a broker keeps the SQL conditions of its consumers."""
+"""The file in which a broker stores the SQL92 conditions of its consumers."""
 
 from cometmq.protocol.java.fastjson import Body
 from cometmq.protocol.limits import Int32, Int64
 
 
 class BloomBits(Body):
-    """Which bits of so many stand for a group and a topic."""
+    """The bits of a group and topic in a bloom filter of `bit_num` bits."""
 
     bit_num: Int32 = 0
     bit_pos: list[Int32] = []
 
 
 class FilterEntry(Body):
-    """What one group wants of one topic. Dead: nobody asks for it any more, since `dead_time`."""
+    """The condition of a group for a topic. No client has used it since `dead_time`, if set."""
 
     bloom_filter_data: BloomBits = BloomBits()
     born_time: Int64 = 0
@@ -26,13 +26,13 @@ class FilterEntry(Body):
 
 
 class TopicFilters(Body):
-    """By group."""
+    """The conditions of a topic, by group."""
 
     group_filter_data: dict[str, FilterEntry] = {}
     topic: str = ""
 
 
 class FilterTable(Body):
-    """consumerFilter.json: by topic."""
+    """The content of consumerFilter.json: conditions by topic."""
 
     filter_data_by_topic: dict[str, TopicFilters] = {}

@@ -1,4 +1,4 @@
-"""What a client tells its brokers: who it is, what it produces, what it consumes."""
+"""Heartbeats: the groups and subscriptions of a client."""
 
 from enum import Enum
 from typing import Any
@@ -17,14 +17,14 @@ class ConsumeType(Enum):
 
 
 class MessageModel(Enum):
-    """Each message to every member, or to one."""
+    """Whether each message goes to every member or to one."""
 
     BROADCASTING = "BROADCASTING"
     CLUSTERING = "CLUSTERING"
 
 
 class ConsumeFrom(Enum):
-    """Where a new group starts; the three old names are still sent by old clients."""
+    """The position at which a new group starts. Old clients still send the last three names."""
 
     LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     LAST_OR_MIN_AT_FIRST_BOOT = "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST"
@@ -35,7 +35,7 @@ class ConsumeFrom(Enum):
 
 
 class Subscription(Body):
-    """What a group wants of a topic."""
+    """The subscription of a group to a topic."""
 
     class_filter_mode: bool = False
     code_set: list[Int32] = []
@@ -47,7 +47,7 @@ class Subscription(Body):
 
 
 class ConsumerData(Body, kw_only=True):
-    """One group that the client consumes as."""
+    """A consumer group of the client."""
 
     consume_from_where: ConsumeFrom = ConsumeFrom.LAST_OFFSET
     consume_type: ConsumeType = ConsumeType.PASSIVELY
@@ -58,13 +58,13 @@ class ConsumerData(Body, kw_only=True):
 
 
 class ProducerData(Body):
-    """One group that the client produces as."""
+    """A producer group of the client."""
 
     group_name: str
 
 
 class Heartbeat(Body, rename=camel(client_id="clientID")):
-    """HEART_BEAT."""
+    """The body of a HEART_BEAT request."""
 
     client_id: str
     consumer_data_set: list[ConsumerData] = []
@@ -72,7 +72,7 @@ class Heartbeat(Body, rename=camel(client_id="clientID")):
 
 
 class CheckClient(Body):
-    """CHECK_CLIENT_CONFIG: may this subscription be used here?"""
+    """The body of CHECK_CLIENT_CONFIG: is this subscription allowed?"""
 
     client_id: str | None = None
     group: str | None = None
@@ -80,7 +80,7 @@ class CheckClient(Body):
 
 
 class ConsumerIds(Body):
-    """GET_CONSUMER_LIST_BY_GROUP."""
+    """The response body of GET_CONSUMER_LIST_BY_GROUP."""
 
     consumer_id_list: list[str] = []
 
@@ -93,7 +93,7 @@ _BY_ORDINAL: dict[str, type[Enum]] = {
 
 
 def decode_heartbeat(data: bytes) -> Heartbeat:
-    """A heartbeat; C++ clients send ordinals where others send names."""
+    """Decode a heartbeat. C++ clients send ordinals of enums instead of names."""
     try:
         return loads(data, Heartbeat)
     except Malformed:

@@ -1,4 +1,4 @@
-"""A queue as a value, and the bodies that lock and unlock queues."""
+"""A message queue, and the bodies that lock and unlock queues."""
 
 from functools import total_ordering
 from typing import Any, Self
@@ -18,7 +18,7 @@ class _QueueFields(Body):
 
 @total_ordering
 class MessageQueue(ObjectKey):
-    """One queue of one topic on one broker. A value: never changed."""
+    """One queue of one topic at one broker. Immutable."""
 
     __slots__ = ("broker_name", "queue_id", "topic")
 
@@ -43,18 +43,18 @@ class MessageQueue(ObjectKey):
         return f"MessageQueue({self.topic!r}, {self.broker_name!r}, {self.queue_id})"
 
     def fields(self) -> dict[str, object]:
-        """Wire names and values."""
+        """The wire names and values of the fields."""
         return {"brokerName": self.broker_name, "queueId": self.queue_id, "topic": self.topic}
 
     @classmethod
     def of_fields(cls, fields: dict[str, Any]) -> Self:
-        """From the wire."""
+        """The inverse of `fields`."""
         found = msgspec.convert(fields, _QueueFields, strict=False)
         return cls(found.topic, found.broker_name, found.queue_id)
 
 
 class LockQueues(Body):
-    """LOCK_BATCH_MQ and UNLOCK_BATCH_MQ."""
+    """The body of LOCK_BATCH_MQ and UNLOCK_BATCH_MQ requests."""
 
     client_id: str
     consumer_group: str
@@ -62,6 +62,6 @@ class LockQueues(Body):
 
 
 class LockedQueues(Body, rename=camel(locked="lockOKMQSet")):
-    """Of LOCK_BATCH_MQ: those the client holds now."""
+    """The response body of LOCK_BATCH_MQ: the queues that the client has locked."""
 
     locked: list[MessageQueue] = []

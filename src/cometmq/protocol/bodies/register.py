@@ -1,4 +1,4 @@
-"""What a broker tells a name server, in its two forms.
+"""The body with which a broker registers at a name server, in two formats.
 
 JSON        {"filterServerList":[..],"topicConfigSerializeWrapper":{..}}
 compressed  zlib of | size 4 | data version, JSON | count 4 | size 4 | topic | .. | size 4 |
@@ -17,14 +17,14 @@ from cometmq.protocol.records.compression import inflate
 
 
 class RegisterBroker(Body, rename=camel(topics="topicConfigSerializeWrapper")):
-    """The topics of a broker, and its filter servers; None of them is not an empty list."""
+    """The topics and filter servers of a broker. None differs from an empty list."""
 
     filter_server_list: list[str] | None = None
     topics: TopicConfigTable = TopicConfigTable()
 
 
 def encode_register(body: RegisterBroker, *, compressed: bool = False) -> bytes:
-    """The body in the form that the header's `compressed` announces."""
+    """Encode the body, in the format that `compressed` of the header announces."""
     if not compressed:
         return dumps(body)
     topics = body.topics.topic_config_table.values()
@@ -62,13 +62,13 @@ def _sized(part: bytes) -> bytes:
 
 
 def _parts(data: bytes) -> Iterator[bytes]:
-    """Version, count, topics, filter servers: each with its size in front, but for the count."""
+    """Version, count, topics, filter servers; each but the count is preceded by its size."""
     at = 0
 
     def take(size: int) -> bytes:
         nonlocal at
         if size < 0 or at + size > len(data):
-            raise Malformed(f"register body ends at {len(data)}, {size} bytes wanted at {at}")
+            raise Malformed(f"a register body of {len(data)} bytes needs {size} bytes at {at}")
         at += size
         return data[at - size : at]
 
@@ -103,4 +103,4 @@ def _parse_topic(line: bytes) -> TopicConfig:
         values = line.decode().split(" ")
         return reshape(dict(zip(_TOPIC_LINE, values, strict=True)), TopicConfig)
     except ValueError as error:
-        raise Malformed(f"no topic of a register body: {line[:80]!r}") from error
+        raise Malformed(f"bad topic in a register body: {line[:80]!r}") from error

@@ -1,13 +1,13 @@
-"""Who serves what: brokers, queues, routes, clusters, and lists of names."""
+"""Bodies of routes: brokers, queues, clusters, and lists of names."""
 
 from cometmq.protocol.java.fastjson import Body
 from cometmq.protocol.limits import Int32, Int64
 
-MASTER_ID = 0  # among the nodes of a broker; slaves have higher ones
+MASTER_ID = 0  # broker id of a master; slaves have higher ids
 
 
 class QueueData(Body, kw_only=True):
-    """How many queues of a topic one broker has, and what may be done with them."""
+    """The queues and permission of a topic at one broker."""
 
     broker_name: str
     perm: Int32
@@ -17,7 +17,7 @@ class QueueData(Body, kw_only=True):
 
 
 class BrokerData(Body, kw_only=True):
-    """The nodes of one broker name, by id."""
+    """The addresses of a broker's master and slaves, by broker id."""
 
     broker_addrs: dict[Int64, str] = {}
     broker_name: str
@@ -25,7 +25,7 @@ class BrokerData(Body, kw_only=True):
 
 
 class TopicRoute(Body):
-    """GET_ROUTEINFO_BY_TOPIC."""
+    """The response body of GET_ROUTEINFO_BY_TOPIC."""
 
     broker_datas: list[BrokerData] = []
     filter_server_table: dict[str, list[str]] = {}
@@ -34,20 +34,20 @@ class TopicRoute(Body):
 
 
 class ClusterInfo(Body):
-    """GET_BROKER_CLUSTER_INFO."""
+    """The response body of GET_BROKER_CLUSTER_INFO."""
 
     broker_addr_table: dict[str, BrokerData] = {}
     cluster_addr_table: dict[str, list[str]] = {}
 
 
 class TopicList(Body):
-    """Names of topics; system topics come with a broker that knows the others."""
+    """Topic names; with system topics, the address of a broker that has the others."""
 
     broker_addr: str | None = None
     topic_list: list[str] = []
 
 
 class GroupList(Body):
-    """Names of groups."""
+    """A list of group names."""
 
     group_list: list[str] = []

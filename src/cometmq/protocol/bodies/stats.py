@@ -1,4 +1,4 @@
-"""Numbers about queues, groups and topics."""
+"""Bodies with statistics of queues, groups and topics."""
 
 from cometmq.protocol.bodies.heartbeat import Subscription
 from cometmq.protocol.bodies.queues import MessageQueue
@@ -8,7 +8,7 @@ from cometmq.protocol.limits import Int32, Int64
 
 
 class ConsumedOffset(Body):
-    """How far a group is in a queue, and how far the queue."""
+    """The offset of a group in a queue, and the end of the queue."""
 
     broker_offset: Int64 = 0
     consumer_offset: Int64 = 0
@@ -16,14 +16,14 @@ class ConsumedOffset(Body):
 
 
 class ConsumeStats(Body):
-    """GET_CONSUME_STATS."""
+    """The response body of GET_CONSUME_STATS."""
 
     consume_tps: float = 0.0
     offset_table: dict[MessageQueue, ConsumedOffset] = {}
 
 
 class ConsumeStatsList(Body):
-    """GET_BROKER_CONSUME_STATS: a list of one-entry maps, group to its topics."""
+    """The response body of GET_BROKER_CONSUME_STATS: one map per group, to its topics."""
 
     broker_addr: str | None = None
     consume_stats_list: list[dict[str, list[ConsumeStats]]] = []
@@ -31,7 +31,7 @@ class ConsumeStatsList(Body):
 
 
 class TopicOffset(Body):
-    """The bounds of a queue."""
+    """The first and last offset of a queue."""
 
     last_update_timestamp: Int64 = 0
     max_offset: Int64 = 0
@@ -39,7 +39,7 @@ class TopicOffset(Body):
 
 
 class TopicStats(Body):
-    """GET_TOPIC_STATS_INFO."""
+    """The response body of GET_TOPIC_STATS_INFO."""
 
     offset_table: dict[MessageQueue, TopicOffset] = {}
 
@@ -53,7 +53,7 @@ class StatsItem(Body):
 
 
 class BrokerStats(Body):
-    """VIEW_BROKER_STATS_DATA."""
+    """The response body of VIEW_BROKER_STATS_DATA."""
 
     stats_day: StatsItem | None = None
     stats_hour: StatsItem | None = None
@@ -71,9 +71,9 @@ _TIME_SPAN = camel(
 
 
 class QueueTimeSpan(Body, kw_only=True, rename=_TIME_SPAN):
-    """From when to when the messages of a queue are, and where the group is.
+    """The time range of the messages of a queue, and the time at a group's offset.
 
-    The texts are the times in the time zone of the broker.
+    The texts are times in the time zone of the broker.
     """
 
     consume_ms: Int64 = 0
@@ -87,13 +87,13 @@ class QueueTimeSpan(Body, kw_only=True, rename=_TIME_SPAN):
 
 
 class QueueTimeSpans(Body):
-    """QUERY_CONSUME_TIME_SPAN."""
+    """The response body of QUERY_CONSUME_TIME_SPAN."""
 
     consume_time_span_set: list[QueueTimeSpan] = []
 
 
 class QueueUnit(Body, rename=camel(evaluated="eval", message="msg")):
-    """One entry of a consume queue, and what the group's filter says of it."""
+    """An entry of a consume queue, and whether the filter of a group matches."""
 
     bit_map: str | None = None
     evaluated: bool = False
@@ -105,7 +105,7 @@ class QueueUnit(Body, rename=camel(evaluated="eval", message="msg")):
 
 
 class QueueUnits(Body):
-    """QUERY_CONSUME_QUEUE."""
+    """The response body of QUERY_CONSUME_QUEUE."""
 
     filter_data: str | None = None
     max_queue_index: Int64 = 0

@@ -6,14 +6,14 @@ from cometmq.protocol.limits import Int32, Int64
 
 
 class DataVersion(Body):
-    """Of a broker's table: two versions are the same if time and count are."""
+    """The version of a table: two versions are equal if time and counter are equal."""
 
     counter: Int64 = 0
     timestamp: Int64 = 0
 
 
 class TopicConfig(Body):
-    """A topic as one broker serves it."""
+    """The settings of a topic at one broker."""
 
     order: bool = False
     perm: Int32 = Perm.READ | Perm.WRITE
@@ -25,14 +25,14 @@ class TopicConfig(Body):
 
 
 class TopicConfigTable(Body):
-    """All topics of a broker."""
+    """The topics of a broker, by name."""
 
     data_version: DataVersion = DataVersion()
     topic_config_table: dict[str, TopicConfig] = {}
 
 
 class GroupConfig(Body):
-    """A consumer group as one broker serves it."""
+    """The settings of a consumer group at one broker."""
 
     broker_id: Int64 = 0
     consume_broadcast_enable: bool = True
@@ -46,31 +46,31 @@ class GroupConfig(Body):
 
 
 class GroupConfigTable(Body):
-    """All groups of a broker."""
+    """The consumer groups of a broker, by name."""
 
     data_version: DataVersion = DataVersion()
     subscription_group_table: dict[str, GroupConfig] = {}
 
 
 class ConsumerOffsetTable(Body):
-    """`topic@group` to queue id to consumed offset."""
+    """The consumer offsets by `topic@group` and queue id."""
 
     offset_table: dict[str, dict[Int32, Int64]] = {}
 
 
 class DelayOffsetTable(Body):
-    """GET_ALL_DELAY_OFFSET: delay level to the offset up to which its messages are delivered."""
+    """The response body of GET_ALL_DELAY_OFFSET: the next offset of each delay level."""
 
     offset_table: dict[Int32, Int64] = {}
 
 
 class KeyValues(Body):
-    """Names and texts."""
+    """A map from names to texts."""
 
     table: dict[str, str] = {}
 
 
 class KvConfigTable(Body):
-    """The name server's key-value file: namespace to key to value."""
+    """The key-value file of a name server: values by namespace and key."""
 
     config_table: dict[str, dict[str, str]] = {}

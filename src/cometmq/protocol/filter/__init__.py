@@ -1,1 +1,1 @@
-"""What a group wants of a topic: tag expressions, SQL92 conditions, bloom filters of groups."""
+"""Filters of subscriptions: tag expressions, SQL92 conditions, bloom filters."""

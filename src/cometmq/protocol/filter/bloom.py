@@ -1,8 +1,8 @@
-"""The bloom filter that tells which groups want a message, without looking at its properties.
+"""The bloom filter of the groups whose SQL92 condition matches a message.
 
-When a message is queued, each SQL condition of its topic is tried once, and the bits of the groups
-that want it are set in the queue's extension. A pull whose group lacks a bit passes the message
-over. Bit n is bit n % 8 of byte n // 8, counted from the lowest.
+When a message is stored, each condition of its topic is evaluated once, and the bits of matching
+groups are set in the extension of the consume queue. A pull skips messages that lack a bit of its
+group. Bit n is bit n % 8 of byte n // 8, counted from the lowest.
 """
 
 import math
@@ -14,7 +14,7 @@ _BLOCK = 16
 
 
 class BloomFilter:
-    """For `expected` texts, of which another is taken for one in `error_rate_percent` cases."""
+    """A filter for `expected` texts, with at most `error_rate_percent` false positives."""
 
     __slots__ = ("bits_max", "count")
 
@@ -27,8 +27,8 @@ class BloomFilter:
         self.bits_max = (bits + 7) // 8 * 8
 
     def positions(self, text: str) -> tuple[int, ...]:
-        """The bits of a text, of `group#topic`; one may be there twice."""
-        # Half a character of UTF-16 becomes a question mark, as in Java.
+        """The bits of a text (`group#topic`); a bit can occur twice."""
+        # A lone surrogate becomes a question mark, as in Java.
         value = murmur3(text.encode("utf-8", "replace"))
         low, high = value & 0xFFFFFFFF, value >> 32
         return tuple(
@@ -36,13 +36,13 @@ class BloomFilter:
         )
 
     def set_bits(self, bits: bytearray, positions: Sequence[int]) -> None:
-        """Mark a text as one that is in."""
+        """Set the bits of a text."""
         assert len(bits) * 8 == self.bits_max, "bits of this filter"
         for position in positions:
             bits[position >> 3] |= 1 << (position & 7)
 
     def matches(self, bits: bytes | bytearray | memoryview, positions: Sequence[int]) -> bool:
-        """False if the text is surely not in; bits of another filter's size rule nothing out."""
+        """False if the text is certainly missing; True if the bits have another size."""
         if len(bits) * 8 != self.bits_max:
             return True
         return all(bits[position >> 3] >> (position & 7) & 1 for position in positions)
@@ -53,13 +53,13 @@ def _log(base: float, value: float) -> float:
 
 
 def _folded(value: int) -> int:
-    """The low 32 bits as a signed number, whose bits are flipped if it is negative."""
+    """The low 32 bits as a signed number, inverted if it is negative."""
     value &= 0xFFFFFFFF
     return value if value < 1 << 31 else value ^ 0xFFFFFFFF
 
 
 def murmur3(data: bytes) -> int:
-    """The first 64 bits of MurmurHash3 (the form of 128 bits for 64-bit machines, seed 0)."""
+    """The first 64 bits of MurmurHash3 x64 128, with seed 0."""
     first = second = 0
     whole = len(data) - len(data) % _BLOCK
     for at in range(0, whole, _BLOCK):

@@ -1,19 +1,19 @@
-"""The parts of an SQL92 condition: each checks its operands, and becomes a function of properties.
+"""The terms of an SQL92 condition: each checks its operands and compiles to a function.
 
-Every property is a string, and only literals are anything else, so that the kind of every value but
-null is known before any message is seen: how two values are compared is chosen once.
+All properties are strings; only literals have other types. The type of every value except null is
+therefore known at compile time, and the comparison of two values is chosen once.
 
-    kinds compared            how
+    compared types            comparison
     string, integer literal   the string as Integer.valueOf or Long.valueOf reads it: "1.5" fails
     string, decimal literal   the string as Double.valueOf reads it
     string < string           both as Double.valueOf reads them
-    string = string           as they stand
+    string = string           as texts
     string = boolean          whether the string is "true", in any case
     boolean = string          fails
     boolean = number          never equal
 
-The value of a condition is True, False or None (unknown). A failure is a ValueError, and makes the
-whole expression no match, whatever the rest of it says.
+The value of a condition is True, False or None (unknown). A failure raises ValueError, and the
+whole expression does not match.
 """
 
 import operator
@@ -34,18 +34,18 @@ Reader = Callable[[Any], Any]
 
 
 class ValueKind(Enum):
-    """What a value is when it is not null."""
+    """The type of a value that is not null."""
 
     INTEGER = auto()  # of 32 bits
     LONG = auto()
     DOUBLE = auto()
     STRING = auto()
     BOOLEAN = auto()
-    NULL = auto()  # it is always null
+    NULL = auto()  # always null
 
 
 class Form(Enum):
-    """How a term is written: some checks go by this, not by the kind."""
+    """The syntax of a term, which some checks depend on."""
 
     LITERAL = auto()
     PROPERTY = auto()
@@ -55,21 +55,21 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A part of an expression."""
+    """A compiled part of an expression."""
 
     form: Form
     kind: ValueKind
     value: Value
-    at: int  # characters before it, for the text of an error
-    constant: Any = None  # its value if it has always the same
-    name: str = ""  # of a property
-    cost: int = 1  # how many comparisons it makes at most
-    equality: "_Equality | None" = None  # if it is one of a property to a literal
+    at: int  # position in the text, for errors
+    constant: Any = None  # the value, if it is constant
+    name: str = ""  # the name, if it is a property
+    cost: int = 1  # maximum number of comparisons
+    equality: "_Equality | None" = None  # set if it compares a property to a literal
 
 
 @dataclass(frozen=True, slots=True)
 class _Equality:
-    """A property, how its text is read, and the literals to which the value may be equal."""
+    """A property, the conversion of its text, and the literals that it may be equal to."""
 
     name: str
     read: Reader
@@ -90,19 +90,19 @@ _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def literal(kind: ValueKind, constant: Any, at: int) -> Term:
-    """A number, a string, TRUE, FALSE or NULL."""
+    """A literal: a number, a string, TRUE, FALSE or NULL."""
     return Term(Form.LITERAL, kind, lambda properties: constant, at, constant)
 
 
 def property_of(name: str, at: int) -> Term:
-    """What the message has under this name: a string, or null."""
+    """The property with this name: a string or null."""
     return Term(
         Form.PROPERTY, ValueKind.STRING, lambda properties: properties.get(name), at, name=name
     )
 
 
 def negation(term: Term, at: int) -> Term:
-    """A number with its other sign; null for all that is no number, a property included."""
+    """A negated number; null for every other type, including properties."""
     if term.kind in _READERS:
         opposite = -term.constant
         return Term(Form.NEGATION, term.kind, lambda properties: opposite, at, opposite)
@@ -115,7 +115,7 @@ def negation(term: Term, at: int) -> Term:
 
 
 def condition(term: Term) -> Term:
-    """The term where a condition is wanted: a property is one that is never true."""
+    """A term used as a condition. A property as a condition is never true."""
     if term.form is Form.CONDITION or _is_truth_literal(term):
         return term
     if term.form is Form.PROPERTY:
@@ -127,7 +127,7 @@ def condition(term: Term) -> Term:
 
 
 def any_of(terms: Sequence[Term]) -> Term:
-    """OR: true if one is, else unknown if one is."""
+    """OR: true if one operand is true, otherwise unknown if one is unknown."""
     merged = _merged([condition(term) for term in terms])
     if len(merged) == 1:
         return merged[0]
@@ -136,7 +136,7 @@ def any_of(terms: Sequence[Term]) -> Term:
 
 
 def all_of(terms: Sequence[Term]) -> Term:
-    """AND: false if one is, else unknown if one is."""
+    """AND: false if one operand is false, otherwise unknown if one is unknown."""
     test = _first_of([condition(term).value for term in terms], False)
     return _condition(terms[0].at, test, _cost(terms))
 
@@ -146,9 +146,9 @@ def _cost(terms: Sequence[Term]) -> int:
 
 
 def _merged(terms: list[Term]) -> list[Term]:
-    """Neighbouring equalities of one property, read in one way, become one look into a set.
+    """Merge adjacent equalities of one property with the same conversion into one set lookup.
 
-    Only neighbours: what stands between them might fail before the second is reached.
+    Only adjacent ones: a term between them could fail before the second is evaluated.
     """
     merged: list[Term] = []
     for key, group in groupby(terms, _key_of_equality):
@@ -188,7 +188,7 @@ def _first_of(tests: list[Value], decisive: bool) -> Test:
 
 
 def negated(term: Term, at: int) -> Term:
-    """NOT: unknown stays unknown."""
+    """NOT: the negation of unknown is unknown."""
     inner = condition(term).value
 
     def test(properties: Properties) -> bool | None:
@@ -199,13 +199,13 @@ def negated(term: Term, at: int) -> Term:
 
 
 def is_null(term: Term) -> Term:
-    """Never unknown."""
+    """IS NULL: never unknown."""
     inner = term.value
     return _condition(term.at, lambda properties: inner(properties) is None, term.cost)
 
 
 def one_of(term: Term, strings: Sequence[str], wanted: bool) -> Term:
-    """IN, or NOT IN if membership is not wanted; only a property can be looked for."""
+    """IN, or NOT IN; the left operand must be a property."""
     if term.form is not Form.PROPERTY:
         raise bad("IN goes with a property", term.at)
     name, members = term.name, frozenset(strings)
@@ -218,7 +218,7 @@ def one_of(term: Term, strings: Sequence[str], wanted: bool) -> Term:
 
 
 def between(term: Term, low: Term, high: Term) -> Term:
-    """Both ends included; two literals must be in order."""
+    """BETWEEN, which includes both ends; two literals must be in order."""
     inside = all_of([ordered(term, ">=", low), ordered(term, "<=", high)])
     if low.form is high.form is Form.LITERAL and ordered(low, ">", high).value({}):
         raise bad("BETWEEN has its ends in the wrong order", low.at)
@@ -226,12 +226,12 @@ def between(term: Term, low: Term, high: Term) -> Term:
 
 
 def outside(term: Term, low: Term, high: Term) -> Term:
-    """NOT BETWEEN; its ends may be in any order."""
+    """NOT BETWEEN; the ends may be in any order."""
     return any_of([ordered(term, "<", low), ordered(term, ">", high)])
 
 
 def ordered(left: Term, sign: str, right: Term) -> Term:
-    """One of < <= > >=, of numbers and what can be read as one; unknown if either is null."""
+    """One of < <= > >= for numbers and texts of numbers; unknown if an operand is null."""
     for term in (left, right):
         if term.form is Form.CONDITION or (term.form is Form.LITERAL and term.kind not in _READERS):
             raise bad("only numbers and properties have an order", term.at)
@@ -258,7 +258,7 @@ def ordered(left: Term, sign: str, right: Term) -> Term:
 
 
 def equal(left: Term, right: Term) -> Term:
-    """Of any kinds; null equals null, is unknown on the left side only, and false on the right."""
+    """= for any types. Null equals null; else null on the left is unknown, on the right false."""
     for term in (left, right):
         if term.form is Form.LITERAL and term.kind is ValueKind.NULL:
             raise bad("NULL goes with IS, not with = or <>", term.at)
@@ -286,7 +286,7 @@ def equal(left: Term, right: Term) -> Term:
 
 
 def _of_property(name: str, read: Reader, verdict: Verdict, constant: Any) -> Test:
-    """The usual case, in as few calls as can be."""
+    """The usual case, a property and a literal, with few calls."""
     if read is _as_it_is:
 
         def test_text(properties: Properties) -> bool | None:
@@ -303,7 +303,7 @@ def _of_property(name: str, read: Reader, verdict: Verdict, constant: Any) -> Te
 
 
 def _common_number(left: ValueKind, right: ValueKind) -> ValueKind:
-    """What both are read as to be put in order."""
+    """The number type to which both operands are converted."""
     kinds = {left, right}
     if ValueKind.NULL in kinds:
         return ValueKind.NULL
@@ -323,11 +323,11 @@ def _reader(kind: ValueKind, common: ValueKind) -> Reader:
 
 
 def _equality(left: ValueKind, right: ValueKind) -> tuple[Reader, Verdict, Reader]:
-    """How values of two kinds are read and then told equal."""
+    """The conversions and the comparison for the equality of two types."""
     if left is right or ValueKind.NULL in (left, right):
         return _as_it_is, operator.eq, _as_it_is
     if right is ValueKind.BOOLEAN:
-        # A string is read; a number is never equal.
+        # A string is converted; a number is never equal.
         return (_truth if left is ValueKind.STRING else _as_it_is), _same_truth, _as_it_is
     if left is ValueKind.BOOLEAN:
         return _as_it_is, (_fails if right is ValueKind.STRING else _same_truth), _as_it_is
@@ -348,7 +348,7 @@ def _truth(text: str) -> bool:
 
 
 def _same_truth(left: Any, right: Any) -> bool:
-    return left is right  # to Python, 1 == True
+    return left is right  # in Python, 1 == True
 
 
 def _fails(left: bool, right: str) -> bool:

@@ -1,8 +1,7 @@
-"""Text to number as Java's Integer, Long and Double read it, and Double's order of numbers.
+"""Parses numbers like Java's Integer, Long and Double, and compares them like Double.
 
-They are stricter than Python in some ways (no underscores, no white space around an integer) and
-laxer in others (`1.5f`, `0x1p3`): a property that the one takes and the other refuses would change
-what a consumer gets.
+Java is stricter than Python in some ways (no underscores, no white space around an integer) and
+more lenient in others (`1.5f`, `0x1p3`). A difference would change which messages a consumer gets.
 """
 
 import math
@@ -11,9 +10,9 @@ from functools import lru_cache
 
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
-_SAFE_LENGTH = 18  # so many digits are a long
+_SAFE_LENGTH = 18  # maximum digits of a long
 
-# Digits of any script, but only those of one UTF-16 unit, since Java looks at units.
+# Digits of any script with one UTF-16 unit, because Java reads units.
 _INTEGER = re.compile(r"([+-]?)0*((?:(?![\U00010000-\U0010FFFF])\d)+)")
 _DOUBLE = re.compile(
     r"(?P<decimal>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
@@ -21,10 +20,10 @@ _DOUBLE = re.compile(
     r"|(?P<infinity>[+-]?Infinity)"
     r"|(?P<nan>[+-]?NaN)"
 )
-_BLANKS = "".join(map(chr, range(33)))  # what `String.trim` takes away
+_BLANKS = "".join(map(chr, range(33)))  # the characters that `String.trim` removes
 
 
-_LONG_TEXT = 64  # characters; a longer one is read once, however often it is compared
+_LONG_TEXT = 64  # characters; the parsed value of a longer text is cached
 
 
 def java_int(text: str) -> int:
@@ -48,7 +47,7 @@ def _read_long(text: str) -> int:
     parts = _INTEGER.fullmatch(text)
     if parts is None:
         raise ValueError("no integer")
-    value = int(parts[1] + parts[2])  # refuses thousands of digits, with a ValueError too
+    value = int(parts[1] + parts[2])  # also raises ValueError for thousands of digits
     if not -_LONG_MAX - 1 <= value <= _LONG_MAX:
         raise ValueError("not within 64 bits")
     return value
@@ -60,7 +59,7 @@ def java_double(text: str) -> float:
         return _double_of_long_text(text)
     if (
         text.replace(".", "", 1).isdigit() and text.isascii()
-    ):  # the usual case, in a third of the time
+    ):  # the usual case: takes a third of the time
         return float(text)
     return _read_double(text)
 
@@ -78,7 +77,7 @@ def _read_double(text: str) -> float:
     return float(parts["infinity"])
 
 
-# An expression compares one property thousands of times; a failure ends it, and is not kept.
+# An expression can compare one property thousands of times. Failures end it, and are not cached.
 _long_of_long_text = lru_cache(16)(_read_long)
 _double_of_long_text = lru_cache(16)(_read_double)
 

@@ -1,4 +1,4 @@
-"""SQL92 conditions on message properties, as RocketMQ 4.9 understands them.
+"""Compiles SQL92 conditions on message properties, as RocketMQ 4.9 does.
 
     condition   = both {OR both}
     both        = equality {AND equality}
@@ -7,8 +7,8 @@
                           | [NOT] IN (string {, string})}
     operand     = (+ | - | NOT) operand | literal | name | ( condition )
 
-NOT binds to the operand alone: NOT a = 1 is (NOT a) = 1. The text may go on after the condition,
-and what follows is not looked at: that is how the original reads.
+NOT binds to the operand alone: NOT a = 1 is (NOT a) = 1. Text after a complete condition is
+ignored, as in RocketMQ.
 """
 
 from collections.abc import Callable
@@ -27,26 +27,24 @@ _ORDERS = frozenset({">", ">=", "<", "<="})
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A compiled expression. `matches` never raises: a comparison that fails is no match."""
+    """A compiled expression. `matches` never raises: a failed comparison does not match."""
 
     matches: Callable[[Properties], bool]
-    cost: int  # comparisons that it makes at most
+    cost: int  # maximum number of comparisons
 
 
 def compile_sql(text: str) -> Callable[[Properties], bool]:
-    """Whether a message with these properties is wanted; BadExpression if the text is none.
+    """Compile an expression to a function of properties. Raises BadExpression if it is invalid.
 
-    What it returns never raises: a comparison that cannot be made is no match.
+    The function never raises: a failed comparison does not match.
     """
     return compile_condition(text).matches
 
 
 def compile_condition(text: str) -> Condition:
-    """The same, and what it costs to ask it."""
+    """Like `compile_sql`, with the maximum number of comparisons."""
     if len(text) > EXPRESSION_LENGTH_MAX:
-        raise BadExpression(
-            f"{len(text)} characters, more than the {EXPRESSION_LENGTH_MAX} of an expression"
-        )
+        raise BadExpression(f"{len(text)} characters, the limit is {EXPRESSION_LENGTH_MAX}")
     term = evaluate.condition(_Parser(Tokens(text)).condition())
     test = term.value
 
@@ -60,7 +58,7 @@ def compile_condition(text: str) -> Condition:
 
 
 class _Parser:
-    """One method for each line of the grammar."""
+    """A recursive descent parser with one method per rule of the grammar."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -95,7 +93,7 @@ class _Parser:
                 term = evaluate.negated(term, term.at)
             links += 1
             if links > 1:
-                # A chain is nested too, and stays so: every further link is a level.
+                # Each element of a chain adds a level of nesting.
                 self._deeper(sign)
         return term
 
@@ -179,7 +177,7 @@ def _integer(token: Token) -> Term:
         value = java_long(token.text.rstrip("lL"))
     except ValueError as error:
         raise bad(f"an integer has 64 bits: {error}", token.at) from None
-    # Its size alone says what it is: 5L is of 32 bits.
+    # The value decides about the type: 5L is a 32-bit integer.
     kind = ValueKind.INTEGER if value <= _INT_MAX else ValueKind.LONG
     return evaluate.literal(kind, value, token.at)
 

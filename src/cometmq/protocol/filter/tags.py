@@ -1,7 +1,7 @@
-"""Tag expressions, "a || b": which tags a subscription wants, and the hashes of them.
+"""Tag expressions like "a || b", and the hashes of tags.
 
-The queue keeps the hash of a message's tag, not the tag: the broker compares hashes, and the
-consumer the tags themselves.
+A consume queue contains the hash of a message's tag. The broker compares hashes, the consumer
+compares the tags themselves.
 """
 
 from cometmq.errors import BadExpression
@@ -12,32 +12,32 @@ TAG = "TAG"
 SQL92 = "SQL92"
 ALL = "*"
 _SEPARATOR = "||"
-_BLANKS = "".join(map(chr, range(33)))  # what Java's `trim` takes away
+_BLANKS = "".join(map(chr, range(33)))  # the characters that Java's `trim` removes
 
 
 def tag_codes(expression: str) -> frozenset[int] | None:
-    """The hashes of the tags that are wanted; None if every message is."""
+    """The hashes of the tags of an expression; None if it matches every message."""
     tags = wanted_tags(expression)
     return None if tags is None else frozenset(map(hash_code, tags))
 
 
 def wanted_tags(expression: str) -> list[str] | None:
-    """The tags, each once; None if every message is wanted, tagged or not."""
+    """The tags of an expression; None if it matches every message."""
     if expression in ("", ALL):
         return None
     parts = expression.split(_SEPARATOR)
     if not any(parts):
-        raise BadExpression("separators alone are no tag expression")
-    # Blank parts are passed over; if all are blank, nothing is wanted.
+        raise BadExpression("a tag expression must contain a tag")
+    # Blank parts are skipped; if all are blank, no message matches.
     return list(dict.fromkeys(tag for part in parts if (tag := part.strip(_BLANKS))))
 
 
 def subscription_of(
     topic: str, expression: str, kind: str = TAG, *, version: int = 0
 ) -> Subscription:
-    """As a client makes it; `version` is the time of its making in milliseconds.
+    """The subscription of a client; `version` is the time of its creation in milliseconds.
 
-    An expression of another kind than TAG is taken as it is: `compile_sql` knows if it is one.
+    Only TAG expressions are checked here; `compile_sql` checks others.
     """
     if kind == TAG:
         tags = wanted_tags(expression)
@@ -49,7 +49,7 @@ def subscription_of(
             code_set=list(dict.fromkeys(map(hash_code, tags or []))),
         )
     if not expression:
-        raise BadExpression(f"an expression of kind {kind} must say something")
+        raise BadExpression(f"an expression of type {kind} must not be empty")
     return Subscription(
         topic=topic, sub_string=expression, sub_version=version, expression_type=kind
     )

@@ -1,7 +1,7 @@
-"""Words of an SQL92 condition, read one by one.
+"""The tokens of an SQL92 condition.
 
-The original reads no further than it needs: what follows a complete condition by more than one word
-is never looked at, whatever it is. So a word is read only when it is asked for.
+Tokens are read on demand: RocketMQ ignores everything after a complete condition and the next
+token, even if it is not a valid token.
 """
 
 import re
@@ -14,9 +14,9 @@ NAME, STRING, INTEGER, DECIMAL = "a name", "a string", "an integer", "a decimal"
 
 KEYWORDS = frozenset({"NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "IS"})
 
-# A comment to the end of the line must have that end: without it the two dashes are two signs.
+# A comment ends with a line break; without one, the two dashes are two minus signs.
 _SKIPPED = re.compile(r"(?:[ \t\n\r\f]+|--[^\n\r]*+[\n\r]|/\*.*?\*/)*", re.DOTALL)
-# In the last line it is not looked for: thousands of dashes there would each scan to the end.
+# Not searched for in the last line: each of thousands of dashes would scan to the end.
 _SKIPPED_IN_LAST_LINE = re.compile(r"(?:[ \t\f]+|/\*.*?\*/)*", re.DOTALL)
 _WORD = re.compile(
     r"(?P<name>[A-Za-z_$][A-Za-z0-9_$]*)"
@@ -30,20 +30,20 @@ _KINDS = {"decimal": DECIMAL, "integer": INTEGER, "string": STRING}
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word: its kind is one of the four above, END, a keyword or the sign itself."""
+    """A token. Its kind is one of the four above, END, a keyword or the sign itself."""
 
     kind: str
     text: str
-    at: int  # characters before it
+    at: int  # position in the text
 
 
 def bad(reason: str, at: int) -> BadExpression:
-    """The error that says what is wrong, and where."""
+    """A BadExpression with the reason and the position."""
     return BadExpression(f"{reason}, at character {at + 1}")
 
 
 class Tokens:
-    """The words of a text, with one word of foresight."""
+    """The tokens of a text, with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -52,26 +52,26 @@ class Tokens:
         self._next: Token | None = None
 
     def peek(self) -> Token:
-        """The next word, left where it is; BadExpression if no word begins there."""
+        """The next token, which is not consumed. Raises BadExpression for an invalid one."""
         if self._next is None:
             self._next = self._read()
         return self._next
 
     def take(self) -> Token:
-        """The next word, taken."""
+        """Consume the next token."""
         token = self.peek()
         self._next = None
         return token
 
     def accept(self, kind: str) -> bool:
-        """Take the next word if it is of this kind."""
+        """Consume the next token if it is of this kind."""
         if self.peek().kind != kind:
             return False
         self._next = None
         return True
 
     def expect(self, kind: str) -> Token:
-        """Take the next word, which must be of this kind."""
+        """Consume the next token. Raises BadExpression if it is of another kind."""
         token = self.take()
         if token.kind != kind:
             raise bad(f"{kind} is expected, not {_shown(token)}", token.at)

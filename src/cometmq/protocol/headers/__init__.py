@@ -1,1 +1,1 @@
-"""Typed extension fields of every request and response, one file per room."""
+"""The typed extension fields of every request and response, one module per subject."""

@@ -1,10 +1,10 @@
-"""Access control."""
+"""Headers of requests for access control."""
 
 from cometmq.protocol.headers.base import Header
 
 
 class CreateAccountHeader(Header):
-    """UPDATE_AND_CREATE_ACL_CONFIG."""
+    """The fields of a UPDATE_AND_CREATE_ACL_CONFIG request."""
 
     access_key: str
     secret_key: str | None = None
@@ -17,13 +17,13 @@ class CreateAccountHeader(Header):
 
 
 class DeleteAccountHeader(Header):
-    """DELETE_ACL_CONFIG."""
+    """The fields of a DELETE_ACL_CONFIG request."""
 
     access_key: str
 
 
 class AclVersionReplyHeader(Header, kw_only=True):
-    """Of GET_BROKER_CLUSTER_ACL_INFO."""
+    """The fields of the response to GET_BROKER_CLUSTER_ACL_INFO."""
 
     version: str
     all_acl_file_version: str | None = None
@@ -33,7 +33,7 @@ class AclVersionReplyHeader(Header, kw_only=True):
 
 
 class WhiteAddressesHeader(Header):
-    """UPDATE_GLOBAL_WHITE_ADDRS_CONFIG."""
+    """The fields of a UPDATE_GLOBAL_WHITE_ADDRS_CONFIG request."""
 
     global_white_addrs: str
     acl_file_full_path: str

@@ -1,11 +1,11 @@
-"""Clients come and go."""
+"""Headers of requests about connected clients."""
 
 from cometmq.protocol.headers.base import Header
 from cometmq.protocol.java.spelling import camel
 
 
 class UnregisterClientHeader(Header, rename=camel(client_id="clientID")):
-    """UNREGISTER_CLIENT."""
+    """The fields of a UNREGISTER_CLIENT request."""
 
     client_id: str
     producer_group: str | None = None
@@ -19,6 +19,6 @@ class ConsumerGroupHeader(Header):
 
 
 class ProducerGroupHeader(Header):
-    """GET_PRODUCER_CONNECTION_LIST."""
+    """The fields of a GET_PRODUCER_CONNECTION_LIST request."""
 
     producer_group: str

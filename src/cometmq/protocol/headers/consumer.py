@@ -1,18 +1,18 @@
-"""Progress, reset, clone, what runs in a consumer, direct consumption."""
+"""Headers of requests about consumers: lag, offset reset and clone, state, direct consumption."""
 
 from cometmq.protocol.headers.base import Header
 from cometmq.protocol.limits import Int64
 
 
 class ConsumeStatsHeader(Header):
-    """GET_CONSUME_STATS."""
+    """The fields of a GET_CONSUME_STATS request."""
 
     consumer_group: str
     topic: str | None = None
 
 
 class ResetOffsetHeader(Header):
-    """INVOKE_BROKER_TO_RESET_OFFSET and RESET_CONSUMER_CLIENT_OFFSET."""
+    """The fields of INVOKE_BROKER_TO_RESET_OFFSET and RESET_CONSUMER_CLIENT_OFFSET."""
 
     topic: str
     group: str
@@ -21,7 +21,7 @@ class ResetOffsetHeader(Header):
 
 
 class ConsumerStatusHeader(Header):
-    """INVOKE_BROKER_TO_GET_CONSUMER_STATUS and GET_CONSUMER_STATUS_FROM_CLIENT."""
+    """The fields of INVOKE_BROKER_TO_GET_CONSUMER_STATUS and GET_CONSUMER_STATUS_FROM_CLIENT."""
 
     topic: str
     group: str
@@ -29,14 +29,14 @@ class ConsumerStatusHeader(Header):
 
 
 class TimeSpanHeader(Header):
-    """QUERY_CONSUME_TIME_SPAN."""
+    """The fields of a QUERY_CONSUME_TIME_SPAN request."""
 
     topic: str
     group: str
 
 
 class RunningInfoHeader(Header):
-    """GET_CONSUMER_RUNNING_INFO."""
+    """The fields of a GET_CONSUMER_RUNNING_INFO request."""
 
     consumer_group: str
     client_id: str
@@ -44,7 +44,7 @@ class RunningInfoHeader(Header):
 
 
 class CorrectionHeader(Header, kw_only=True):
-    """QUERY_CORRECTION_OFFSET."""
+    """The fields of a QUERY_CORRECTION_OFFSET request."""
 
     filter_groups: str | None = None
     compare_group: str
@@ -52,7 +52,7 @@ class CorrectionHeader(Header, kw_only=True):
 
 
 class ConsumeDirectlyHeader(Header):
-    """CONSUME_MESSAGE_DIRECTLY."""
+    """The fields of a CONSUME_MESSAGE_DIRECTLY request."""
 
     consumer_group: str
     client_id: str | None = None
@@ -61,7 +61,7 @@ class ConsumeDirectlyHeader(Header):
 
 
 class CloneOffsetHeader(Header):
-    """CLONE_GROUP_OFFSET."""
+    """The fields of a CLONE_GROUP_OFFSET request."""
 
     src_group: str
     dest_group: str
@@ -70,6 +70,6 @@ class CloneOffsetHeader(Header):
 
 
 class BrokerConsumeStatsHeader(Header):
-    """GET_BROKER_CONSUME_STATS."""
+    """The fields of a GET_BROKER_CONSUME_STATS request."""
 
     is_order: bool

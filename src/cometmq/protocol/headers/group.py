@@ -1,10 +1,10 @@
-"""Subscription groups of a broker."""
+"""Headers of requests about subscription groups."""
 
 from cometmq.protocol.headers.base import Header
 
 
 class DeleteGroupHeader(Header):
-    """DELETE_SUBSCRIPTIONGROUP."""
+    """The fields of a DELETE_SUBSCRIPTIONGROUP request."""
 
     group_name: str
     remove_offset: bool = False

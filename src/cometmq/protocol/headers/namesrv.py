@@ -1,11 +1,11 @@
-"""Name server: register, routes, key-value configuration, permissions."""
+"""Headers of requests to name servers: registration, routes, key-value configuration."""
 
 from cometmq.protocol.headers.base import Header
 from cometmq.protocol.limits import Int32, Int64
 
 
 class PutKvHeader(Header):
-    """PUT_KV_CONFIG."""
+    """The fields of a PUT_KV_CONFIG request."""
 
     namespace: str
     key: str
@@ -13,26 +13,26 @@ class PutKvHeader(Header):
 
 
 class KvHeader(Header):
-    """GET_KV_CONFIG and DELETE_KV_CONFIG."""
+    """The fields of GET_KV_CONFIG and DELETE_KV_CONFIG."""
 
     namespace: str
     key: str
 
 
 class KvReplyHeader(Header):
-    """Of GET_KV_CONFIG."""
+    """The fields of the response to GET_KV_CONFIG."""
 
     value: str | None = None
 
 
 class KvListHeader(Header):
-    """GET_KVLIST_BY_NAMESPACE."""
+    """The fields of a GET_KVLIST_BY_NAMESPACE request."""
 
     namespace: str
 
 
 class RegisterBrokerHeader(Header):
-    """REGISTER_BROKER. A crc of 0 means that none was made."""
+    """The fields of REGISTER_BROKER. A crc of 0 means that it is not set."""
 
     broker_name: str
     broker_addr: str
@@ -44,14 +44,14 @@ class RegisterBrokerHeader(Header):
 
 
 class RegisterBrokerReplyHeader(Header):
-    """Where a slave finds its master."""
+    """The response to REGISTER_BROKER: the addresses at which a slave finds its master."""
 
     ha_server_addr: str | None = None
     master_addr: str | None = None
 
 
 class BrokerHeader(Header):
-    """UNREGISTER_BROKER and QUERY_DATA_VERSION."""
+    """The fields of UNREGISTER_BROKER and QUERY_DATA_VERSION."""
 
     broker_name: str
     broker_addr: str
@@ -60,44 +60,44 @@ class BrokerHeader(Header):
 
 
 class DataVersionReplyHeader(Header):
-    """Of QUERY_DATA_VERSION."""
+    """The fields of the response to QUERY_DATA_VERSION."""
 
     changed: bool
 
 
 class RouteHeader(Header):
-    """GET_ROUTEINFO_BY_TOPIC."""
+    """The fields of a GET_ROUTEINFO_BY_TOPIC request."""
 
     topic: str
     accept_standard_json_only: bool | str = False  # see `is_true`
 
 
 class WritePermHeader(Header):
-    """WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER."""
+    """The fields of WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER."""
 
     broker_name: str
 
 
 class WipedReplyHeader(Header):
-    """Of WIPE_WRITE_PERM_OF_BROKER."""
+    """The fields of the response to WIPE_WRITE_PERM_OF_BROKER."""
 
     wipe_topic_count: Int32
 
 
 class AddedReplyHeader(Header):
-    """Of ADD_WRITE_PERM_OF_BROKER."""
+    """The fields of the response to ADD_WRITE_PERM_OF_BROKER."""
 
     add_topic_count: Int32
 
 
 class DeleteTopicHeader(Header):
-    """DELETE_TOPIC_IN_NAMESRV; without a cluster, everywhere."""
+    """The fields of DELETE_TOPIC_IN_NAMESRV; without a cluster it deletes from all."""
 
     topic: str
     cluster_name: str | None = None
 
 
 class ClusterHeader(Header):
-    """GET_TOPICS_BY_CLUSTER."""
+    """The fields of a GET_TOPICS_BY_CLUSTER request."""
 
     cluster: str

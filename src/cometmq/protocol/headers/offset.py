@@ -1,4 +1,4 @@
-"""Consumed offsets, bounds of queues, offsets by time."""
+"""Headers of requests about offsets: consumer offsets, first and last offset, offset by time."""
 
 from cometmq.protocol.headers.base import Header
 from cometmq.protocol.java.spelling import camel
@@ -6,7 +6,7 @@ from cometmq.protocol.limits import Int32, Int64
 
 
 class QueueHeader(Header, rename=camel(broker_name="bname")):
-    """GET_MAX_OFFSET, GET_MIN_OFFSET and GET_EARLIEST_MSG_STORETIME."""
+    """The fields of GET_MAX_OFFSET, GET_MIN_OFFSET and GET_EARLIEST_MSG_STORETIME."""
 
     topic: str
     queue_id: Int32
@@ -14,7 +14,7 @@ class QueueHeader(Header, rename=camel(broker_name="bname")):
 
 
 class SearchOffsetHeader(Header, rename=camel(broker_name="bname")):
-    """SEARCH_OFFSET_BY_TIMESTAMP."""
+    """The fields of a SEARCH_OFFSET_BY_TIMESTAMP request."""
 
     topic: str
     queue_id: Int32
@@ -23,7 +23,7 @@ class SearchOffsetHeader(Header, rename=camel(broker_name="bname")):
 
 
 class QueryOffsetHeader(Header, rename=camel(broker_name="bname")):
-    """QUERY_CONSUMER_OFFSET."""
+    """The fields of a QUERY_CONSUMER_OFFSET request."""
 
     consumer_group: str
     topic: str
@@ -32,7 +32,7 @@ class QueryOffsetHeader(Header, rename=camel(broker_name="bname")):
 
 
 class UpdateOffsetHeader(Header, rename=camel(broker_name="bname")):
-    """UPDATE_CONSUMER_OFFSET."""
+    """The fields of a UPDATE_CONSUMER_OFFSET request."""
 
     consumer_group: str
     topic: str
@@ -42,12 +42,12 @@ class UpdateOffsetHeader(Header, rename=camel(broker_name="bname")):
 
 
 class OffsetReplyHeader(Header):
-    """Of all questions for an offset."""
+    """The fields of all responses that return an offset."""
 
     offset: Int64
 
 
 class StoreTimeReplyHeader(Header):
-    """Of GET_EARLIEST_MSG_STORETIME."""
+    """The fields of the response to GET_EARLIEST_MSG_STORETIME."""
 
     timestamp: Int64

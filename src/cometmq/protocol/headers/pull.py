@@ -1,4 +1,4 @@
-"""Pull."""
+"""The headers of PULL_MESSAGE and its response."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from cometmq.protocol.limits import Int32, Int64
 
 
 class PullHeader(Header, kw_only=True, rename=camel(broker_name="bname")):
-    """PULL_MESSAGE."""
+    """The fields of a PULL_MESSAGE request."""
 
     consumer_group: str
     topic: str
@@ -25,7 +25,7 @@ class PullHeader(Header, kw_only=True, rename=camel(broker_name="bname")):
 
 
 class PullReplyHeader(Header):
-    """Where to read next, and from which node."""
+    """The offset of the next pull, and the broker id to send it to."""
 
     is_short: ClassVar[bool] = True
     suggest_which_broker_id: Int64

@@ -1,4 +1,4 @@
-"""Messages by key, by place; entries of a consume queue; statistics by name."""
+"""Headers of queries: messages by key or offset, consume queue entries, statistics."""
 
 from cometmq.protocol.headers.base import Header
 from cometmq.protocol.java.spelling import camel
@@ -6,7 +6,7 @@ from cometmq.protocol.limits import Int32, Int64
 
 
 class QueryMessageHeader(Header, rename=camel(unique_key_query="_UNIQUE_KEY_QUERY")):
-    """QUERY_MESSAGE; the last field tells a search by unique key."""
+    """The fields of QUERY_MESSAGE; the last one selects a search by unique key."""
 
     topic: str
     key: str
@@ -17,20 +17,20 @@ class QueryMessageHeader(Header, rename=camel(unique_key_query="_UNIQUE_KEY_QUER
 
 
 class QueryMessageReplyHeader(Header):
-    """How fresh the index is."""
+    """The fields of the response to QUERY_MESSAGE: how up to date the index is."""
 
     index_last_update_timestamp: Int64
     index_last_update_phyoffset: Int64
 
 
 class ViewMessageHeader(Header):
-    """VIEW_MESSAGE_BY_ID."""
+    """The fields of a VIEW_MESSAGE_BY_ID request."""
 
     offset: Int64
 
 
 class QueryConsumeQueueHeader(Header):
-    """QUERY_CONSUME_QUEUE."""
+    """The fields of a QUERY_CONSUME_QUEUE request."""
 
     topic: str | None = None
     queue_id: Int32 = 0
@@ -40,13 +40,13 @@ class QueryConsumeQueueHeader(Header):
 
 
 class ViewStatsHeader(Header):
-    """VIEW_BROKER_STATS_DATA."""
+    """The fields of a VIEW_BROKER_STATS_DATA request."""
 
     stats_name: str
     stats_key: str
 
 
 class BrokerConfigReplyHeader(Header):
-    """Of GET_BROKER_CONFIG."""
+    """The fields of the response to GET_BROKER_CONFIG."""
 
     version: str

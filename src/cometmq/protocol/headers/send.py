@@ -1,4 +1,4 @@
-"""Send, send v2, batch, reply, send back."""
+"""Headers of sends, batches, replies and messages that consumers send back."""
 
 from collections.abc import Sequence
 from typing import ClassVar, cast
@@ -11,7 +11,7 @@ from cometmq.protocol.limits import Int32, Int64
 
 
 class SendHeader(Header, rename=camel(broker_name="bname")):
-    """SEND_MESSAGE spells these names in full; SEND_MESSAGE_V2 calls them a to n, in this order."""
+    """The fields of SEND_MESSAGE. SEND_MESSAGE_V2 names them a to n, in this order."""
 
     producer_group: str
     topic: str
@@ -29,7 +29,7 @@ class SendHeader(Header, rename=camel(broker_name="bname")):
     broker_name: str | None = None
 
 
-# A subclass, so that a handler of SendHeader takes both.
+# A subclass, so that a handler of SendHeader accepts both.
 SendHeaderV2 = cast(
     type[SendHeader],
     msgspec.defstruct(
@@ -49,7 +49,7 @@ SendHeaderV2 = cast(
 
 
 class SendReplyHeader(Header):
-    """Of all sends. The id of a batch is a list with commas."""
+    """The response to a send. The id of a batch is a comma-separated list."""
 
     msg_id: str
     queue_id: Int32
@@ -58,7 +58,7 @@ class SendReplyHeader(Header):
 
 
 class RefusedSendHeader(Header, rename=camel(region_id="MSG_REGION", trace_on="TRACE_ON")):
-    """Of a send that was refused: what a producer needs for its trace."""
+    """The response to a refused send, with fields for the producer's trace."""
 
     region_id: str
     trace_on: bool
@@ -67,21 +67,21 @@ class RefusedSendHeader(Header, rename=camel(region_id="MSG_REGION", trace_on="T
 class TracedReplyHeader(
     SendReplyHeader, rename=camel(region_id="MSG_REGION", trace_on="TRACE_ON"), kw_only=True
 ):
-    """The same, with what a producer needs for its trace."""
+    """The response to a send, with fields for the producer's trace."""
 
-    is_short: ClassVar[bool] = True  # but for a batch of thousands, which takes a turn of its own
+    is_short: ClassVar[bool] = True  # except for a batch of thousands of messages
     region_id: str
     trace_on: bool
 
 
 _write_traced = text_writer(TracedReplyHeader)
-_TAILS_KEPT_MAX = 16  # one for each state of two settings
+_TAILS_KEPT_MAX = 16  # one per combination of two settings
 _tails: dict[tuple[str, bool], bytes] = {}
-_PLAIN = b"0123456789ABCDEFabcdef,"  # what ids are made of
+_PLAIN = b"0123456789ABCDEFabcdef,"  # the characters of ids
 
 
 def _write_usual(header: TracedReplyHeader) -> msgspec.Raw:
-    """A send's reply, with an id, or ids, that need no escapes: 0.6 us, by way of texts 1.5."""
+    """Write a send reply whose ids need no escapes: 0.6 us instead of 1.5."""
     msg_id = header.msg_id.encode()
     if header.transaction_id is not None or not msg_id or msg_id.translate(None, _PLAIN):
         return _write_traced(header)
@@ -100,9 +100,9 @@ def send_replies(
     queue_ids: Sequence[int],
     queue_offsets: Sequence[int],
 ) -> list[bytes]:
-    """The written TracedReplyHeader of several sends, by columns; `ids` makes ids of places.
+    """The written TracedReplyHeader of several sends; `ids` formats a physical offset as an id.
 
-    One by one, by way of the header itself, each takes 1.2 us more (bench/broker.py).
+    Writing each header separately would take 1.2 us more per send (bench/broker.py).
     """
     tail = _tails.get((region_id, trace_on)) or _known_tail(
         TracedReplyHeader(
@@ -129,7 +129,7 @@ written_by(TracedReplyHeader, _write_usual)
 
 
 class SendBackHeader(Header, rename=camel(broker_name="bname")):
-    """CONSUMER_SEND_MSG_BACK."""
+    """The fields of a CONSUMER_SEND_MSG_BACK request."""
 
     offset: Int64
     group: str
@@ -142,7 +142,7 @@ class SendBackHeader(Header, rename=camel(broker_name="bname")):
 
 
 class PushReplyHeader(Header, kw_only=True):
-    """PUSH_REPLY_MESSAGE_TO_CLIENT."""
+    """The fields of a PUSH_REPLY_MESSAGE_TO_CLIENT request."""
 
     producer_group: str
     topic: str

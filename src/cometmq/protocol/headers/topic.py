@@ -1,11 +1,11 @@
-"""Topics of a broker."""
+"""Headers of requests about topics."""
 
 from cometmq.protocol.headers.base import Header
 from cometmq.protocol.limits import Int32
 
 
 class CreateTopicHeader(Header, kw_only=True):
-    """UPDATE_AND_CREATE_TOPIC."""
+    """The fields of a UPDATE_AND_CREATE_TOPIC request."""
 
     topic: str
     default_topic: str
@@ -18,6 +18,6 @@ class CreateTopicHeader(Header, kw_only=True):
 
 
 class TopicHeader(Header):
-    """DELETE_TOPIC_IN_BROKER, GET_TOPIC_STATS_INFO and QUERY_TOPIC_CONSUME_BY_WHO."""
+    """The fields of DELETE_TOPIC_IN_BROKER, GET_TOPIC_STATS_INFO and QUERY_TOPIC_CONSUME_BY_WHO."""
 
     topic: str

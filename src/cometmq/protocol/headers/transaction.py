@@ -1,4 +1,4 @@
-"""End of a transaction, and the question how it ended."""
+"""Headers of requests that end or check a transaction."""
 
 from cometmq.protocol.headers.base import Header
 from cometmq.protocol.java.spelling import camel
@@ -6,7 +6,7 @@ from cometmq.protocol.limits import Int32, Int64
 
 
 class EndTransactionHeader(Header, kw_only=True, rename=camel(broker_name="bname")):
-    """END_TRANSACTION."""
+    """The fields of a END_TRANSACTION request."""
 
     producer_group: str
     tran_state_table_offset: Int64
@@ -19,7 +19,7 @@ class EndTransactionHeader(Header, kw_only=True, rename=camel(broker_name="bname
 
 
 class CheckTransactionHeader(Header, rename=camel(broker_name="bname")):
-    """CHECK_TRANSACTION_STATE."""
+    """The fields of a CHECK_TRANSACTION_STATE request."""
 
     tran_state_table_offset: Int64
     commit_log_offset: Int64
@@ -30,6 +30,6 @@ class CheckTransactionHeader(Header, rename=camel(broker_name="bname")):
 
 
 class ResumeCheckHeader(Header):
-    """RESUME_CHECK_HALF_MESSAGE."""
+    """The fields of a RESUME_CHECK_HALF_MESSAGE request."""
 
     msg_id: str | None = None

@@ -1,1 +1,1 @@
-"""Java's formats, reproduced: hash codes, numbers, .properties files, fastjson."""
+"""Formats of Java: hash codes, numbers, .properties files, fastjson's JSON."""

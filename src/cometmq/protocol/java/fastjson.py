@@ -1,10 +1,10 @@
-"""JSON in the dialect of the other side's library, both ways.
+"""Reads and writes the JSON dialect of fastjson, the JSON library of RocketMQ.
 
-It writes maps whose keys are objects as `{{"queueId":0}:1}` and number keys bare, `{0:"a"}`; it
-leaves null fields out; enum values travel by name. Bodies are `msgspec.Struct`s. Reading tries
-standard JSON first, which nearly every body is; a text in the dialect is rewritten into standard
-JSON, with an object key as a string that holds the key's own JSON. A null where a value belongs
-counts as left out, and `{"$ref":"$.a"}` stands for what is at that place.
+Fastjson writes maps with object keys as `{{"queueId":0}:1}`, and number keys unquoted: `{0:"a"}`.
+It omits null fields and writes enums by name. Bodies are `msgspec.Struct`s. The reader first tries
+standard JSON, which nearly every body is. A text in the dialect is rewritten to standard JSON, in
+which an object key is a string that contains its JSON. A null instead of a value counts as missing,
+and `{"$ref":"$.a"}` is a reference to the value at that path.
 """
 
 import re
@@ -34,33 +34,33 @@ from cometmq.protocol.limits import DIALECT_SIZE_MAX
 
 T = TypeVar("T")
 
-# One token: string, punctuation, or anything bare (number, true, null, an unquoted name).
+# One token: string, punctuation, or unquoted text (number, true, null, name).
 _TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|([{}\[\],:])|([^\s{}\[\],:"]+))', re.DOTALL)
 _LITERALS = frozenset({"true", "false", "null"})
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)  # so that mypy sees it inherited
+@dataclass_transform(frozen_default=True, kw_only_default=True)  # mypy: inherited by subclasses
 class Body(msgspec.Struct, frozen=True, kw_only=True, rename=camel()):
-    """Base of all JSON bodies. Fields stand in the order of their wire names, as there."""
+    """Base class of JSON bodies. Fields are in the order of their wire names, as in fastjson."""
 
 
 class ObjectKey(ABC):
-    """A value that may stand as a map's key: written as an object, read from one or from its text.
+    """A value that can be the key of a map: written as an object, read from one or from its text.
 
-    Not a Struct: msgspec reads those from objects only, and a key reaches it as a string.
+    It is not a Struct, because msgspec gets keys as strings and decodes Structs only from objects.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def fields(self) -> dict[str, object]:
-        """Wire names and values, in wire order."""
+        """The wire names and values of the fields, in wire order."""
 
     @classmethod
     @abstractmethod
     def of_fields(cls, fields: dict[str, Any]) -> Self:
-        """The inverse of `fields`; a ValidationError if it cannot be."""
+        """The inverse of `fields`. Raises ValidationError if a value does not fit."""
 
 
 def _read_custom(shape: type, found: object) -> object:
@@ -78,7 +78,7 @@ def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
 
 
 def loads(data: bytes, shape: type[T]) -> T:
-    """The value of a body; Malformed when it is no JSON, or not of this shape."""
+    """Decode a body. Raises Malformed if it is not JSON or does not fit the class."""
     decoder = _decoder(cast(Hashable, shape))
     with _faults_of(shape):
         try:
@@ -91,7 +91,7 @@ def loads(data: bytes, shape: type[T]) -> T:
 
 
 def reshape(plain: object, shape: type[T]) -> T:
-    """The value of a body that was read without a shape and put right."""
+    """Convert a body that was decoded without a class and then corrected."""
     with _faults_of(shape):
         return cast(T, _decoder(cast(Hashable, shape)).decode(msgspec.json.encode(plain)))
 
@@ -101,7 +101,7 @@ def _faults_of(shape: type) -> Iterator[None]:
     try:
         yield
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Malformed(f"body is no {shape.__name__}: {error}") from error
+        raise Malformed(f"body is not a {shape.__name__}: {error}") from error
     except RecursionError as error:
         raise Malformed("body is nested too deeply") from error
 
@@ -116,9 +116,9 @@ def _decode_text(data: bytes, decoder: msgspec.json.Decoder[Any], shape: type) -
     try:
         return decoder.decode(data)
     except msgspec.ValidationError:
-        raise  # a DecodeError too, but of JSON that could be read
+        raise  # is a DecodeError, but the text is standard JSON
     except msgspec.DecodeError:
-        # Rewriting costs a second per MiB at the worst: not for bodies that never need it.
+        # Rewriting takes up to a second per MiB: only for bodies that may need it.
         if len(data) > DIALECT_SIZE_MAX or not _has_odd_keys(cast(Hashable, shape)):
             raise
         return decoder.decode(standard_json(data.decode()))
@@ -126,7 +126,7 @@ def _decode_text(data: bytes, decoder: msgspec.json.Decoder[Any], shape: type) -
 
 @cache
 def _has_odd_keys(shape: Any) -> bool:
-    """Is there a map in this shape whose keys are not strings?"""
+    """Does the class contain a map whose keys are not strings?"""
     return any(
         isinstance(part, DictType) and not isinstance(part.key_type, StrType)
         for part in _parts_of(type_info(shape))
@@ -149,21 +149,21 @@ def _parts_of(kind: Type) -> Iterator[Type]:
 
 
 def _without_nulls(plain: object) -> object:
-    """Clients in other languages write null where the original leaves a field out."""
+    """The value without nulls, which some clients write instead of omitting a field."""
     if isinstance(plain, dict):
         return {key: _without_nulls(item) for key, item in plain.items() if item is not None}
     return list(map(_without_nulls, plain)) if isinstance(plain, list) else plain
 
 
 def dumps(value: object, *, standard: bool = False) -> bytes:
-    """The JSON of a body: in the dialect, or with every key quoted and sorted, in ASCII."""
+    """Encode a body, in the dialect or as standard JSON: sorted, quoted keys and ASCII only."""
     return (_Writer(standard).text(value)).encode()
 
 
 def standard_json(text: str) -> str:
-    """The same JSON with every key a string. Not recursive: depth costs no stack."""
+    """Rewrite the dialect to standard JSON. Not recursive: nesting uses no stack."""
     open_brackets: list[str] = []
-    key_at = key_depth = -1  # of the key that is open and an object itself: in `done`, in brackets
+    key_at = key_depth = -1  # start of the current object key: position in `done`, nesting depth
     done: list[str] = []
     at, previous = 0, ""
     while (match := _TOKEN.match(text, at)) is not None:
@@ -172,7 +172,7 @@ def standard_json(text: str) -> str:
         expects_key = bool(open_brackets) and open_brackets[-1] == "{" and previous in ("{", ",")
         if sign in ("{", "["):
             if expects_key and key_at >= 0:
-                # Each level of quoting doubles the backslashes of the one inside it.
+                # Each level of quoting would double the backslashes.
                 raise Malformed(f"a key inside a key at {at}")
             if expects_key:
                 key_at, key_depth = len(done), len(open_brackets)
@@ -205,7 +205,7 @@ def _quoted(text: str) -> str:
 
 @cache
 def _fields(shape: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
-    """Attribute and quoted wire name of each field."""
+    """The attribute and the quoted wire name of each field."""
     return tuple(
         (name, _quoted(wire) + ":")
         for name, wire in zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True)
@@ -213,7 +213,7 @@ def _fields(shape: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
 
 
 class _Writer:
-    """Values to text. Containers are ours to write, because of their keys; leaves are msgspec's."""
+    """Encodes values. Writes containers itself, because of their keys; msgspec does the rest."""
 
     def __init__(self, standard: bool) -> None:
         self._standard = standard
@@ -247,7 +247,7 @@ class _Writer:
     def _map(self, value: dict[Any, object]) -> str:
         items = [(key, item) for key, item in value.items() if item is not None]
         if self._standard:
-            items.sort(key=lambda pair: pair[0])  # numbers by value
+            items.sort(key=lambda pair: pair[0])  # numbers sorted by value
         return "{" + ",".join(f"{self._key(key)}:{self.text(item)}" for key, item in items) + "}"
 
     def _key(self, key: object) -> str:
@@ -256,7 +256,7 @@ class _Writer:
 
 
 def _ascii_quoted(text: str) -> str:
-    """Non-ASCII characters as \\uXXXX, by UTF-16 units, for readers that assume nothing."""
+    """A JSON string with non-ASCII characters escaped as UTF-16 units."""
     units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
     return '"' + "".join(map(_ascii_unit, units)) + '"'
 

@@ -1,4 +1,4 @@
-"""Java's .properties text: parse it, and change single values without touching the rest.
+"""Java's .properties format: parses a text, and changes single values without touching the rest.
 
 A logical line is a key, a separator and a value. It may span several natural lines: each but the
 last ends in an odd number of backslashes. `edit_properties` replaces the value of the last logical
@@ -24,30 +24,30 @@ _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
 
 @dataclass(slots=True)
 class _Line:
-    """A logical line: its pieces with their places in the text, and where it ends.
+    """A logical line: its pieces with their positions in the text, and its end.
 
-    A piece lacks the leading white space of its natural line and the backslash that continues it.
+    A piece is a natural line without leading white space and without the continuing backslash.
     """
 
     pieces: list[tuple[int, str]]
     end: int = 0  # of its last natural line, without the line break
-    is_open: bool = False  # the text ends where a continuation is expected
+    is_open: bool = False  # the text ends with a continuing backslash
 
     @property
     def text(self) -> str:
         return "".join(piece for _, piece in self.pieces)
 
     def place(self, index: int) -> int:
-        """Where a character of the logical line is in the text."""
+        """The position in the text of a character of the logical line."""
         for start, piece in self.pieces:
             if index < len(piece):
                 return start + index
             index -= len(piece)
-        raise AssertionError("the line has no such character")
+        raise AssertionError("the index is inside the line")
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """`Properties.load`: the keys and values of a .properties text, later ones winning."""
+    """`Properties.load`: the keys and values of a text. The last value of a key wins."""
     found = {}
     for line in _lines(text):
         parts = _parts(line.text)
@@ -67,7 +67,7 @@ def key_lines(text: str) -> dict[str, int]:
 
 
 def edit_properties(text: str, changes: Mapping[str, str]) -> str:
-    """The text with these values; everything else stays as it is, character for character."""
+    """Set values in a text; every other character stays."""
     lines = list(_lines(text))
     last: dict[str, _Line] = {}
     for line in lines:
@@ -92,13 +92,13 @@ def edit_properties(text: str, changes: Mapping[str, str]) -> str:
 
 
 def _with_line_end(text: str, line_break: str) -> str:
-    """So that a line can follow it."""
+    """The text, ended so that another line can be appended."""
     if text and text[-1] not in "\r\n":
         text += line_break
     lines = list(_lines(text))
     if not lines or not lines[-1].is_open:
         return text
-    # A blank line ends the continuation; after \r, a \n would begin none.
+    # A blank line ends the continuation. After \r, a \n is not a new line.
     return text + ("\r" if text[-1] == "\r" else line_break)
 
 
@@ -118,7 +118,7 @@ def _lines(text: str) -> Iterator[_Line]:
             break
         continues = (len(content) - len(content.rstrip("\\"))) % 2 == 1
         piece = content[:-1] if continues else content
-        if piece or line.pieces:  # a backslash alone begins no line
+        if piece or line.pieces:  # a backslash alone does not start a line
             line.pieces.append((natural.end(1) - len(content), piece))
         line.end = natural.end(1)
         line.is_open = continues
@@ -140,7 +140,7 @@ def _escape_key(key: str) -> str:
 
 
 def _escape(value: str) -> str:
-    """ASCII, on one line; the first character is no separator."""
+    """A value in ASCII on one line that does not start with a separator."""
     escaped = "".join(_ESCAPES.get(sign) or _ascii(sign) for sign in value)
     return f"\\{escaped}" if escaped[:1] in (" ", "=", ":") else escaped
 
@@ -155,7 +155,7 @@ def _ascii(sign: str) -> str:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    # Two escapes may be the halves of one character; a half alone is none.
+    # Two escapes can be a surrogate pair; a lone surrogate becomes U+FFFD.
     units = _ESCAPE.sub(_unescaped, text).encode("utf-16-le", "surrogatepass")
     return units.decode("utf-16-le", "replace")
 

@@ -1,9 +1,8 @@
-"""Bodies as a broker of the original keeps them in its config folder: over lines, with tabs.
+"""The indented JSON of the files in a broker's config folder, as Apache's broker writes them.
 
-Its library gives each field a line of its own, and each entry of a map whose keys are texts; where
-keys are numbers the entries follow each other, in the order of the numbers, and only the bracket
-stands alone. The order of texts is that of a Java hash table there, which says nothing: it differs
-between a broker and the same one started again.
+Each field and each entry of a map with text keys is on its own line, indented with tabs. Entries of
+a map with number keys share one line, in numeric order. The order of text keys is arbitrary in
+Apache's files: it is that of a Java hash table.
 """
 
 from typing import Any
@@ -14,19 +13,19 @@ from cometmq.protocol.java.fastjson import Body, dumps
 
 
 def pretty(body: Body) -> bytes:
-    """The text of a file."""
+    """The text of a config file."""
     return _text(body, "\n").encode()
 
 
 def _text(value: object, line: str) -> str:
-    """A value; `line` is the end of a line, and the tabs that the one with its bracket has."""
+    """The text of a value. `line` is a line break and the indentation of the enclosing bracket."""
     if type(value) is int:
         return str(value)
     if isinstance(value, msgspec.Struct):
         return _object(value, line)
     if isinstance(value, dict):
         return _map(value, line)
-    return dumps(value).decode()  # lists are arrays of numbers there, and take one line
+    return dumps(value).decode()  # lists contain numbers, and are on one line
 
 
 def _object(value: msgspec.Struct, line: str) -> str:

@@ -1,7 +1,8 @@
-"""`{"$ref":"$.a.b"}` in a body: the other side writes an object it has written before like this.
+"""Resolves references like `{"$ref":"$.a.b"}`, which fastjson writes for repeated objects.
 
-A path starts at the root, `$`. A dot goes into an object, brackets into a list; a backslash stands
-before any other sign of a name. What a body becomes is bounded: references may repeat large parts.
+A path starts at the root, `$`. A dot selects a field, brackets an element of a list; a backslash
+escapes special characters of a name. The number of values is limited, because references can
+repeat large parts.
 """
 
 import re
@@ -16,7 +17,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def resolve(root: Any) -> object:
-    """The same value with every reference replaced by what it refers to."""
+    """The value with every reference replaced by its target."""
     return _Resolver(root).value(root)
 
 
@@ -28,7 +29,9 @@ class _Resolver:
     def value(self, plain: Any) -> object:
         self._left -= 1
         if self._left < 0:
-            raise TooLarge(f"a body of more than {RESOLVED_PARTS_MAX} parts, by its references")
+            raise TooLarge(
+                f"a body with more than {RESOLVED_PARTS_MAX} values after resolving references"
+            )
         if isinstance(plain, list):
             return [self.value(item) for item in plain]
         if not isinstance(plain, dict):
@@ -38,7 +41,7 @@ class _Resolver:
         return {key: self.value(item) for key, item in plain.items()}
 
     def _find(self, path: object) -> Any:
-        """What is at a path; one of itself is a RecursionError, as is deep nesting."""
+        """The value at a path. Raises RecursionError for a cycle and for deep nesting."""
         if not isinstance(path, str) or not path.startswith("$"):
             raise Malformed(f"not a path: {str(path)[:80]!r}")
         found, at = self._root, 1
@@ -51,5 +54,5 @@ class _Resolver:
                 name, rank = step["name"], step["rank"]
                 found = found[_ESCAPED.sub(r"\1", name) if rank is None else int(rank)]
         except (KeyError, IndexError, TypeError) as error:
-            raise Malformed(f"nothing at {path[:80]!r}") from error
+            raise Malformed(f"no value at {path[:80]!r}") from error
         return found

@@ -1,10 +1,10 @@
-"""Names on the wire: camel case of ours, but for the few that the protocol spells otherwise."""
+"""Wire names: camel case, with a few exceptions in the protocol."""
 
 from collections.abc import Callable
 
 
 def camel(**otherwise: str) -> Callable[[str], str]:
-    """A `rename` for msgspec structs: `broker_name` is brokerName, unless said otherwise."""
+    """A `rename` for msgspec structs: `broker_name` becomes brokerName; `others` are exceptions."""
 
     def spell(name: str) -> str:
         first, *rest = name.split("_")

@@ -1,4 +1,4 @@
-"""Habits of Java that must be reproduced: String.hashCode, Double.toString, .properties files."""
+"""Functions of Java: String.hashCode, Double.toString, .properties files."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -36,10 +36,10 @@ def double_text(value: float) -> str:
 
 
 def format_properties(values: Mapping[str, str], *, escaped: bool = False) -> str:
-    """`key=value` lines, sorted: escaped for a file, or plain, as RocketMQ's servers answer.
+    """Sorted `key=value` lines, escaped for a file, or plain as in responses of RocketMQ's servers.
 
-    Plain, a backslash is lost on those who parse the text, as there; a line break is escaped in
-    both forms: it would add settings of its own.
+    A plain backslash is lost when the text is parsed, as with RocketMQ. Line breaks are always
+    escaped, because they would add settings.
     """
     lines = []
     for key in sorted(values):
@@ -49,7 +49,7 @@ def format_properties(values: Mapping[str, str], *, escaped: bool = False) -> st
 
 
 def java_text(value: object) -> str:
-    """As Java writes a boolean, a number, a text or nothing."""
+    """A boolean, a number, a text or None as Java writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)

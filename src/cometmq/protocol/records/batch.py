@@ -1,7 +1,7 @@
-"""Many messages in one body, as a batch send carries them.
+"""The body of a batch send: several messages, one after the other.
 
 | total size 4 | magic 4 (0) | body crc 4 (0) | flag 4 | body size 4 | body |
-| properties size 2 | properties |                               one after the other
+| properties size 2 | properties |
 """
 
 import struct
@@ -13,7 +13,7 @@ from cometmq.protocol.records.properties import UNREADABLE_BYTES
 
 _HEAD = struct.Struct(">iiiii")
 assert _HEAD.size == 20
-_BETWEEN = b"\0"  # two properties texts, of which hardly one has it
+_BETWEEN = b"\0"  # separates properties texts; few contain it
 _unpack_head = _HEAD.unpack_from
 _SIZE = struct.Struct(">H")
 ENTRY_SIZE_MIN = _HEAD.size + _SIZE.size
@@ -22,7 +22,7 @@ _unpack_size = _SIZE.unpack_from
 
 
 def pack_entries(entries: Iterable[tuple[int, bytes, bytes]]) -> bytes:
-    """The body of a batch send, of flags, bodies and properties texts, which must fit."""
+    """Encode a batch from flags, bodies and properties texts, whose sizes must be valid."""
     parts: list[bytes] = []
     for flag, body, properties in entries:
         body_size, properties_size = len(body), len(properties)
@@ -32,9 +32,9 @@ def pack_entries(entries: Iterable[tuple[int, bytes, bytes]]) -> bytes:
 
 
 def unpack_columns(data: bytes) -> tuple[list[int], list[bytes], list[str]]:
-    """Flags, bodies and properties texts of a batch body, which they must fill exactly.
+    """Decode a batch into flags, bodies and properties texts; it must have no extra bytes.
 
-    The total size of a message is not looked at, nor by Apache: those of its parts say the same.
+    The total size of a message is ignored, as in Apache's broker: the other sizes imply it.
     """
     flags, bodies, properties = [], [], []
     at, whole = 0, len(data)
@@ -44,10 +44,10 @@ def unpack_columns(data: bytes) -> tuple[list[int], list[bytes], list[str]]:
         _, _, _, flag, body_size = _unpack_head(data, at)
         body_end = at + 20 + body_size
         if body_size < 0 or body_end + 2 > whole:
-            raise Malformed(f"message {number} of a batch says that its body has {body_size} bytes")
+            raise Malformed(f"message {number} of a batch declares a body of {body_size} bytes")
         end = body_end + 2 + _unpack_size(data, body_end)[0]
         if end > whole:
-            raise Malformed(f"message {number} of a batch does not end where its sizes say")
+            raise Malformed(f"message {number} of a batch does not match its declared sizes")
         flags.append(flag)
         bodies.append(data[at + 20 : body_end])
         properties.append(data[body_end + 2 : end])
@@ -55,12 +55,12 @@ def unpack_columns(data: bytes) -> tuple[list[int], list[bytes], list[str]]:
     if whole - at >= ENTRY_SIZE_MIN:
         raise TooLarge(f"more than {BATCH_COUNT_MAX} messages in a batch")
     if at < whole:
-        raise Malformed(f"{whole - at} bytes at the end of a batch are no message")
+        raise Malformed(f"{whole - at} extra bytes at the end of a batch")
     return flags, bodies, _texts(properties)
 
 
 def _texts(properties: list[bytes]) -> list[str]:
-    """All of them in one call: no character reaches across the byte between two of them."""
+    """Decode all texts in one call: the separator byte cannot be part of a character."""
     texts = _BETWEEN.join(properties).decode("utf-8", UNREADABLE_BYTES).split(_BETWEEN.decode())
     if len(texts) == len(properties):
         return texts

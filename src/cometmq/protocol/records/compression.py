@@ -1,7 +1,7 @@
-"""Bodies made smaller: zlib always; lz4 and zstd where their packages are installed.
+"""Compression of bodies: zlib, and lz4 and zstd if their packages are installed.
 
-The kind travels in three bits of the message's sysFlag. What is inflated is bounded, so a bomb
-of a few kilobytes costs a few megabytes at most.
+Three bits of the message's sysFlag identify the format. The decompressed size is limited, so that a
+compression bomb cannot use more than a few megabytes.
 """
 
 import zlib
@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from cometmq.errors import Malformed, NotInstalled, TooLarge
 from cometmq.protocol.flags import MessageFlag
 
-ZLIB_LEVEL = 5  # the original's default
+ZLIB_LEVEL = 5  # the default of Apache's clients
 
 
 def compress(body: bytes, kind: MessageFlag = MessageFlag.ZLIB, level: int = ZLIB_LEVEL) -> bytes:
-    """The body in the given kind; the caller sets COMPRESSED and the kind in the sysFlag."""
+    """Compress a body. The caller sets COMPRESSED and the format in the sysFlag."""
     with _installed(kind):
         return _COMPRESS[_kind_of(kind)](body, level)
 
 
 def decompress(body: bytes, sys_flag: int, size_max: int) -> bytes:
-    """The body as it was sent; itself, if its sysFlag says it is not compressed."""
+    """Decompress a body if its sysFlag says that it is compressed."""
     if not sys_flag & MessageFlag.COMPRESSED:
         return body
     kind = _kind_of(sys_flag)
@@ -43,12 +43,12 @@ def _installed(kind: MessageFlag) -> Iterator[None]:
 def _kind_of(sys_flag: int) -> MessageFlag:
     kind = MessageFlag(sys_flag & MessageFlag.COMPRESSION) or MessageFlag.ZLIB
     if kind not in _COMPRESS:
-        raise Malformed(f"compression type {int(kind) >> 8} is not known")
+        raise Malformed(f"compression type {int(kind) >> 8} is unknown")
     return kind
 
 
 def inflate(data: bytes, size_max: int) -> bytes:
-    """A whole zlib stream of at most `size_max` bytes."""
+    """Decompress a complete zlib stream of at most `size_max` bytes."""
     inflator = zlib.decompressobj()
     try:
         found = inflator.decompress(data, size_max + 1)
@@ -88,17 +88,19 @@ def _zstd_decompress(body: bytes, size_max: int) -> bytes:
     from zstandard import ZstdDecompressor, ZstdError, frame_content_size
 
     try:
-        if frame_content_size(body) > size_max:  # a frame that says its size is not held to ours
+        if (
+            frame_content_size(body) > size_max
+        ):  # the limit does not apply to a frame that declares its size
             raise TooLarge(f"more than {size_max} bytes after decompression")
         found = ZstdDecompressor().decompress(body, max_output_size=size_max + 1)
     except ZstdError as error:
-        # Cut short, or longer than the bound: the same error. A reader tells them apart.
+        # Truncated or longer than the limit: the same error. A stream reader distinguishes them.
         return _whole(_zstd_start(body, size_max, error), False, size_max)
     return _whole(found, True, size_max)
 
 
 def _zstd_start(body: bytes, size_max: int, cause: Exception) -> bytes:
-    """As much as can be read of a frame that is not whole."""
+    """The readable part of a truncated frame."""
     from zstandard import ZstdDecompressor, ZstdError
 
     try:

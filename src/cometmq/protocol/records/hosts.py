@@ -1,6 +1,6 @@
-"""Addresses as bytes: 4 or 16 of the IP, then 4 of the port, as records and message ids hold them.
+"""Addresses in records and message ids: 4 or 16 bytes of the IP, then 4 of the port.
 
-Pure: the standard library's `ipaddress`, and no resolver.
+Uses the standard library's `ipaddress`, and no resolver.
 """
 
 import struct
@@ -15,7 +15,7 @@ _SECOND_PORT_BELOW = 2
 
 
 class Host(NamedTuple):
-    """An IP address, in text, and a port."""
+    """An IP address as text, and a port."""
 
     ip: str
     port: int
@@ -25,18 +25,18 @@ class Host(NamedTuple):
 
     @property
     def is_v6(self) -> bool:
-        """Sixteen bytes long, not four."""
+        """Does the address have 16 bytes?"""
         return ":" in self.ip
 
 
-@lru_cache(maxsize=4096)  # saves 1.5 us a record: a broker sees few addresses, again and again
+@lru_cache(maxsize=4096)  # saves 1.5 us per record: the same few addresses repeat
 def pack_host(host: Host) -> bytes:
-    """8 or 20 bytes."""
+    """The 8 or 20 bytes of an address."""
     address = ip_address(host.ip)
     return (V6 if address.version == 6 else V4).pack(address.packed, host.port)
 
 
-@lru_cache(maxsize=4096)  # saves 2 us a record, for each of its two hosts
+@lru_cache(maxsize=4096)  # saves 2 us for each of the two hosts of a record
 def unpack_host(packed: bytes) -> Host:
     """The inverse of `pack_host`."""
     if len(packed) == V4.size:
@@ -47,6 +47,6 @@ def unpack_host(packed: bytes) -> Host:
 
 
 def second_port_of(address: str) -> str:
-    """Where a broker takes all but pulls, of clients that wish it so: below its first port."""
+    """The address of a broker's second port, which serves all requests except pulls."""
     host, _, port = address.rpartition(":")
     return f"{host}:{int(port) - _SECOND_PORT_BELOW}"

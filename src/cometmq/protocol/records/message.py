@@ -5,8 +5,8 @@
     | reconsume times 4 | prepared transaction offset 8 | body size 4 | body |
     | topic size 1 | topic | properties size 2 | properties |
 
-Two bits of the sys flag say which hosts are IPv6. A record is what the commit log holds, what a
-pull returns and what a slave copies: the same bytes everywhere.
+Two bits of the sys flag say which hosts are IPv6. The commit log, the response to a pull and
+replication to a slave use the same bytes.
 """
 
 import struct
@@ -27,7 +27,7 @@ from cometmq.protocol.records.properties import (
 )
 
 MAGIC = -626843481  # 0xDAA320A7
-BLANK_MAGIC = -875286124  # 0xCBD43194: the rest of this file of the log is empty
+BLANK_MAGIC = -875286124  # 0xCBD43194: the rest of this log file is empty
 _CRC_BITS = 0x7FFFFFFF
 LOCAL_HOST = Host("127.0.0.1", 0)
 
@@ -62,23 +62,23 @@ def _head(born_size: int, store_size: int) -> struct.Struct:
     return struct.Struct(">" + "".join((_FIELDS | sizes).values()))
 
 
-# By the two bits of the sys flag, shifted down: nothing, born host, store host, both are IPv6.
+# Index: the two bits of the sys flag: no host, born host, store host, both are IPv6.
 V6_SHIFT = 4
-# Plain numbers: a set of flags drops the bits that it does not know, and is slow.
+# Plain numbers: an IntFlag drops unknown bits and is slow.
 _BORN_V6, _STORE_V6 = int(MessageFlag.BORN_HOST_V6), int(MessageFlag.STORE_HOST_V6)
 assert _BORN_V6 | _STORE_V6 == 3 << V6_SHIFT
 HEADS = (_head(8, 8), _head(20, 8), _head(8, 20), _head(20, 20))
 assert [head.size for head in HEADS] == [88, 100, 100, 112]
 _START = struct.Struct(">ii28xi")  # total size, magic, sys flag
-_GLANCE = struct.Struct(">ii12xq8xi44xi")  # the same, with queue offset and, of IPv4, body size
-_BODY_SIZE = struct.Struct(">i")  # the last field of a head
+_GLANCE = struct.Struct(">ii12xq8xi44xi")  # the same, with queue offset and, for IPv4, body size
+_BODY_SIZE = struct.Struct(">i")  # the last field before the body
 _CRC_AND_FLAG = struct.Struct(">8xi24xi")  # body crc, sys flag
 _SIZE = struct.Struct(">H")  # of properties
 RECORD_SIZE_MIN = HEADS[0].size + 1 + 2
 
 
 class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message with its place in a queue and in the log. Times in ms since 1970."""
+    """A message with its queue offset and physical offset. Times in ms since 1970."""
 
     topic: str
     queue_id: int = 0
@@ -92,28 +92,28 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
     store_host: Host = LOCAL_HOST
     reconsume_times: int = 0
     prepared_offset: int = 0
-    body: bytes = b""  # as stored: compressed, if the sys flag says so
+    body: bytes = b""  # compressed if the sys flag says so
     properties_text: str = ""
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties text, parsed; bytes that are not UTF-8 become U+FFFD, as in Java."""
+        """The parsed properties. Bytes that are not UTF-8 become U+FFFD, as in Java."""
         text = self.properties_text
         return decode_properties(text if text.isascii() else readable(text))
 
 
 def body_crc(body: bytes | memoryview) -> int:
-    """CRC-32 without its top bit: the field is a signed integer."""
+    """The CRC-32 of a body without its top bit, because the field is signed."""
     return crc32(body) & _CRC_BITS
 
 
 def host_flags(born_host: Host, store_host: Host) -> int:
-    """The sys flag bits that tell how long the two hosts are."""
+    """The sys flag bits for the sizes of the two hosts."""
     return (_BORN_V6 if born_host.is_v6 else 0) | (_STORE_V6 if store_host.is_v6 else 0)
 
 
 def pack_record(message: StoredMessage) -> bytes:
-    """The record of a message. Its host bits are set from its hosts."""
+    """Encode a message. The host bits of the sys flag are set from its hosts."""
     topic = message.topic.encode()
     properties = properties_bytes(message.properties_text)
     if len(topic) > TOPIC_LENGTH_MAX:
@@ -156,16 +156,16 @@ def pack_record(message: StoredMessage) -> bytes:
 def unpack_record(
     data: bytes | memoryview, at: int = 0, *, check_crc: bool = True
 ) -> StoredMessage:
-    """The message whose record starts at `at`; Malformed if it does not close as it should."""
+    """Decode the record at `at`. Raises Malformed if its sizes or its crc do not match."""
     room = len(data) - at
     if room < RECORD_SIZE_MIN:
-        raise Malformed(f"{room} bytes are too few for a record")
+        raise Malformed(f"{room} bytes are too short for a record")
     size, magic, sys_flag = _START.unpack_from(data, at)
     if magic != MAGIC:
-        raise Malformed(f"magic {magic & 0xFFFFFFFF:#x} at {at} does not start a record")
+        raise Malformed(f"magic {magic & 0xFFFFFFFF:#x} at {at} is not the start of a record")
     head = HEADS[sys_flag >> V6_SHIFT & 3]
     if not head.size + 3 <= size <= room:
-        raise Malformed(f"record at {at} says {size} bytes, there are {room}")
+        raise Malformed(f"record at {at} declares {size} bytes, but {room} are left")
     (
         _,
         _,
@@ -191,7 +191,7 @@ def unpack_record(
     properties_at = topic_at + data[topic_at - 1] + 2
     # The sizes of body, topic and properties must fill the record exactly.
     if properties_at > end or properties_at + _SIZE.unpack_from(data, properties_at - 2)[0] != end:
-        raise Malformed(f"record at {at} does not end where its sizes say")
+        raise Malformed(f"record at {at} does not match its declared sizes")
     body = bytes(data[body_at : topic_at - 1])
     if check_crc and crc32(body) & _CRC_BITS != crc:
         raise Malformed(f"body of the record at {at} does not match its crc")
@@ -219,23 +219,25 @@ def unpack_record(
 
 
 def glance_at_records(data: bytes) -> list[tuple[int, int, int]]:
-    """Of each record of a pull's body: where it starts, its queue offset, the size of its body.
+    """Position, queue offset and body size of each record in a pull response.
 
-    0.5 us a record, a fifth of unpacking it: for those who unpack what is looked at. Malformed if
-    the records do not fill the body; what is inside of one is checked when it is unpacked.
+    Takes 0.5 us per record, a fifth of decoding it. Raises Malformed if the records do not fill the
+    body; the content of a record is checked when it is decoded.
     """
     found = []
     at, end = 0, len(data)
     while at < end:
         if end - at < RECORD_SIZE_MIN:
-            raise Malformed(f"{end - at} bytes are too few for a record")
+            raise Malformed(f"{end - at} bytes are too short for a record")
         size, magic, queue_offset, sys_flag, body_size = _GLANCE.unpack_from(data, at)
         if magic != MAGIC or not RECORD_SIZE_MIN <= size <= end - at:
             raise Malformed(f"the {end - at} bytes at {at} do not start with a record")
         if sys_flag >> V6_SHIFT & 3:
             head_size = HEADS[sys_flag >> V6_SHIFT & 3].size
             if size < head_size + 3:
-                raise Malformed(f"record at {at} says {size} bytes, its head has {head_size}")
+                raise Malformed(
+                    f"record at {at} declares {size} bytes, less than its head of {head_size}"
+                )
             (body_size,) = _BODY_SIZE.unpack_from(data, at + head_size - _BODY_SIZE.size)
         found.append((at, queue_offset, body_size))
         at += size
@@ -243,9 +245,9 @@ def glance_at_records(data: bytes) -> list[tuple[int, int, int]]:
 
 
 def unpack_body(data: bytes, at: int, size: int) -> tuple[bytes, int]:
-    """Body and sys flag of a record whose body has this size, by a glance; nothing else of it.
+    """Body and sys flag of a record, whose body size `glance_at_records` returned.
 
-    0.5 us, a fifth of unpacking it. Malformed, if the body does not match its crc.
+    Takes 0.5 us, a fifth of decoding the record. Raises Malformed if the crc does not match.
     """
     crc, sys_flag = _CRC_AND_FLAG.unpack_from(data, at)
     body_at = at + HEADS[sys_flag >> V6_SHIFT & 3].size
@@ -256,7 +258,7 @@ def unpack_body(data: bytes, at: int, size: int) -> tuple[bytes, int]:
 
 
 def unpack_records(data: bytes | memoryview, *, check_crc: bool = True) -> Iterator[StoredMessage]:
-    """The messages of a pull's body, one after the other."""
+    """The messages in a pull response."""
     at = 0
     while at < len(data):
         yield unpack_record(data, at, check_crc=check_crc)

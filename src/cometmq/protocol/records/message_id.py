@@ -1,6 +1,6 @@
-"""The two message ids: where a message is stored, and who sent it.
+"""The two kinds of message ids: offset ids and unique keys.
 
-offset id   hex of | host 8 or 20 | physical offset 8 |        given by the broker
+offset id   hex of | host 8 or 20 | physical offset 8 |        assigned by the broker
 unique key  hex of | IP 4 or 16 | pid 2 | loader hash 4 | ms since month start 4 | count 2 |
 """
 
@@ -16,7 +16,7 @@ _UNIQUE_SIZES = (4 + _UNIQUE_TAIL.size, 16 + _UNIQUE_TAIL.size)
 
 
 class OffsetId(NamedTuple):
-    """Which broker holds a message, and where in its log."""
+    """The broker of a message and its physical offset."""
 
     host: Host
     physical_offset: int
@@ -26,7 +26,7 @@ class OffsetId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "OffsetId":
-        """From 32 hex digits, or 56 for an IPv6 broker."""
+        """Parse 32 hex digits, or 56 for an IPv6 broker."""
         packed = _from_hex(text)
         if len(packed) not in (V4.size + 8, V6.size + 8):
             raise Malformed(f"a message id has 32 or 56 digits, not {len(text)}")
@@ -34,12 +34,12 @@ class OffsetId(NamedTuple):
 
 
 def offset_id_format(host: Host) -> str:
-    """The id of any message of a host is this `%` its physical offset: 0.2 us, not 0.8."""
+    """A format: `% physical_offset` gives the id of a message of this host, in 0.2 us, not 0.8."""
     return pack_host(host).hex().upper() + "%016X"
 
 
 class UniqueKey(NamedTuple):
-    """What a client puts in UNIQ_KEY; the time is relative to the start of its month."""
+    """The value of UNIQ_KEY. The time is relative to the start of the month."""
 
     ip: bytes
     pid: int
@@ -52,7 +52,7 @@ class UniqueKey(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "UniqueKey":
-        """From 32 hex digits, or 56 where the client's host has IPv6."""
+        """Parse 32 hex digits, or 56 for an IPv6 client."""
         packed = _from_hex(text)
         if len(packed) not in _UNIQUE_SIZES:
             raise Malformed(f"a unique key has 32 or 56 digits, not {len(text)}")
