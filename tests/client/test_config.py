@@ -226,7 +226,7 @@ def test_address_map_is_a_copy():
 
 @pytest.mark.parametrize("name", ["client_ip", "instance_name"])
 def test_a_client_has_a_name(name):
-    with pytest.raises(BadSetting, match=f"{name} is ' ': it must be a text that is not blank"):
+    with pytest.raises(BadSetting, match=f"{name} is ' ': it must be a string that is not blank"):
         ClientConfig(**{name: " "})
 
 

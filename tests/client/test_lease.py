@@ -51,5 +51,5 @@ def test_own_sessions_have_names_of_their_own_unless_they_keep_theirs():
 
 
 def test_there_is_one_way_to_say_it():
-    with pytest.raises(BadSetting, match="give one of"):
+    with pytest.raises(BadSetting, match="mutually exclusive"):
         lease(ADDRESS, ClientConfig(name_servers=ADDRESS), None)

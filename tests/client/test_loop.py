@@ -113,7 +113,7 @@ def test_the_loop_cannot_wait_for_itself():
 
     thread.post(callback)
     is_done.wait()
-    assert "its own loop" in outcomes[0]
+    assert "runs on the event loop and cannot wait" in outcomes[0]
 
 
 def test_an_interrupted_caller_takes_its_work_along():

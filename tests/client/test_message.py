@@ -61,21 +61,21 @@ def test_properties_given_are_copied():
         ({"topic": "a b"}, "may hold only letters"),
         ({"topic": "a/../b"}, "may hold only letters"),
         ({"topic": "t" * 128}, "the limit is 127"),
-        ({"topic": 5}, "cannot be a topic"),
+        ({"topic": 5}, "not a valid topic"),
         ({"topic": "SCHEDULE_TOPIC_XXXX"}, "choose another"),
-        ({"body": b""}, "send a byte"),
-        ({"body": ""}, "send a byte"),
+        ({"body": b""}, "at least one byte"),
+        ({"body": ""}, "at least one byte"),
         ({"body": {"a": 1}}, "encode it"),
-        ({"body": None}, "bytes or str, not NoneType"),
+        ({"body": None}, "body is a NoneType: it must be bytes or str"),
         ({"tags": b"body"}, "the body comes before it"),
-        ({"keys": ["a b"]}, "no word"),
-        ({"keys": [""]}, "no word"),
-        ({"keys": [5]}, "no word"),
-        ({"delay_level": -1}, "use 0 for none"),
+        ({"keys": ["a b"]}, "not a word"),
+        ({"keys": [""]}, "not a word"),
+        ({"keys": [5]}, "not a word"),
+        ({"delay_level": -1}, "0 for no delay"),
         ({"flag": 2**31}, "does not fit in 32 bits"),
         ({"properties": {"TAGS": "a"}}, "choose another name"),
         ({"properties": {SHARDING_KEY: "a"}}, "choose another name"),
-        ({"properties": {"a": 5}}, "convert it with str"),
+        ({"properties": {"a": 5}}, "convert them with str"),
         ({"properties": {"a": ""}}, "leave it out"),
         ({"properties": {" ": "a"}}, "leave it out"),
     ],
@@ -97,7 +97,7 @@ def test_what_cannot_be_sent_is_refused_with_what_to_change(fields, hint):
     ],
 )
 def test_no_property_can_be_forged(fields):
-    with pytest.raises(BadMessage, match="take it out"):
+    with pytest.raises(BadMessage, match="remove it"):
         Message("orders", b"x", **fields).properties_text(KEY)
 
 

@@ -544,7 +544,7 @@ def test_a_session_may_be_shared():
     async def test():
         async with fake_cluster() as cluster, cluster.session() as session:
             async with Producer("one", session=session), Producer("two", session=session) as two:
-                with pytest.raises(BadSetting, match="group two already"):
+                with pytest.raises(BadSetting, match="already has a member of group two"):
                     await Producer("two", session=session).start()
                 assert (await two.send(ORDER)).status is SendStatus.OK
             session.check_open()

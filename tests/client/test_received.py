@@ -63,7 +63,7 @@ def test_one_that_cannot_be_read_at_all_has_a_place():
     (message,) = ReceivedMessage.all_of(bytes(data), "b")
     with pytest.raises(Malformed):
         message.topic  # noqa: B018
-    assert repr(message) == "<message 7 of b that cannot be read>"
+    assert repr(message) == "<message 7 of b that cannot be decoded>"
 
 
 def test_failures_here_count_with_those_that_the_broker_knows():

@@ -392,7 +392,7 @@ def test_what_cannot_be_is_told_at_once(cluster):
             consumer.subscribe(topic, sql="this is no sql")
         with pytest.raises(BadSetting, match="orderly=True"):
             consumer.listen(print, manual_commit=True)
-        with pytest.raises(BadSetting, match="no function"):
+        with pytest.raises(BadSetting, match="not a function"):
             consumer.listen("handler")
         with pytest.raises(BadSetting, match=r"after start\(\) and listen\(\)"):
             await consumer.ready()

@@ -72,7 +72,7 @@ def test_every_field_accepts_what_it_is_read_as(kind, name):
 @pytest.mark.parametrize("kind", NEEDS_GROUP)
 @pytest.mark.parametrize("wrong", [None, 5, ["g"]])
 def test_a_group_is_a_text(kind, wrong):
-    with pytest.raises(BadSetting, match=r"^group is .*: it must be a text"):
+    with pytest.raises(BadSetting, match=r"^group is .*: it must be a string"):
         kind(group=wrong)
 
 
@@ -113,7 +113,7 @@ def test_what_is_no_strategy_is_refused(wrong):
 
 
 def test_a_secret_is_not_in_the_error():
-    with pytest.raises(BadSetting, match=r"^secret_key is a bytes: it must be a text$"):
+    with pytest.raises(BadSetting, match=r"^secret_key is a bytes: it must be a string$"):
         ClientConfig(access_key="a", secret_key=b"hush")
     assert "hush" not in repr(ClientConfig(access_key="a", secret_key="hush"))
     assert "hush" not in repr(AdminConfig(access_key="a", secret_key="hush"))
@@ -173,7 +173,7 @@ def test_a_client_refuses_another_thing_for_its_session(package, name):
         ("setMessageModel", "broadcast", "BROADCASTING, CLUSTERING"),
         ("setConsumeFromWhere", 0, "FIRST_OFFSET"),
         ("setConsumeTimeout", "a", "whole number"),
-        ("setConsumeTimestamp", 5, "a text"),
+        ("setConsumeTimestamp", 5, "a string"),
         ("setConsumeThreadMin", 0, "from 1"),
         ("setVipChannelEnabled", "false", "True or False"),
     ],

@@ -1,9 +1,10 @@
-"""The clients for code that does not await: the same names, run by one loop thread.
+"""Blocking clients: the same names and methods, without asyncio.
 
     with Producer("group", "127.0.0.1:9876") as producer:
         result = producer.send(Message("topic", b"body"))
 
-Any thread may use them. Callbacks, hooks and checks run on the loop's thread and must not wait.
+The clients are thread-safe. One background thread runs the event loop of all of them. Callbacks,
+hooks and checks run on that thread and must not block.
 """
 
 from cometmq.blocking.lite_pull import LitePullConsumer

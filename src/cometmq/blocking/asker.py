@@ -1,11 +1,11 @@
-"""The questions of any client, for code that does not await."""
+"""Queries that all blocking clients offer."""
 
 from cometmq.blocking.face import C, Face, calls, waits
 from cometmq.client.session.asker import Asker
 
 
 class AskerFace(Face[C]):
-    """Base of the faces of clients that ask."""
+    """Base of the blocking clients: queues, offsets, topics and single messages."""
 
     on_connection = calls(Asker.on_connection)
     fetch_publish_queues = waits(Asker.fetch_publish_queues)

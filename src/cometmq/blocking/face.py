@@ -1,6 +1,7 @@
-"""How a class whose methods are awaited becomes one whose methods wait.
+"""Derives blocking classes from asynchronous ones.
 
-A face is a table: each name with the method that it waits for, whose signature and text it has.
+A face is a table of methods: each has the name, signature and docstring of the asynchronous method
+that it runs on the event loop's thread.
 """
 
 from collections.abc import Callable, Coroutine
@@ -15,23 +16,21 @@ T = TypeVar("T")
 
 
 class Client(Protocol):
-    """What every client can."""
+    """The life cycle that every client has."""
 
-    async def start(self) -> None:
-        """Begin."""
+    async def start(self) -> None: ...
 
-    async def close(self) -> None:
-        """End."""
+    async def close(self) -> None: ...
 
 
 C = TypeVar("C", bound=Client)
 
 
 class Face(Generic[C]):
-    """Base of all faces. Any thread may use it; several at once too."""
+    """Base of all faces; thread-safe."""
 
     def __init__(self, core: C) -> None:
-        self._core = core  # the client itself; only the loop's thread may touch it
+        self._core = core  # the asynchronous client; only the loop's thread may use it
         self._loop = loop_thread()
 
     def __enter__(self) -> Self:
@@ -47,18 +46,18 @@ class Face(Generic[C]):
         self.close()
 
     def start(self) -> None:
-        """Begin, once only."""
+        """Start the client. It can be started once; `with` does it."""
         self._loop.wait(self._core.start())
 
     def close(self) -> None:
-        """End what is begun, then leave. May be called again."""
+        """Finish work in flight and close. Further calls do nothing; `with` does it."""
         self._loop.wait(self._core.close())
 
 
 def waits(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Face[Any], P], T]:
-    """The face of a method that is awaited."""
+    """Derive a method that waits for a coroutine."""
 
     @wraps(method)
     def call(face: Face[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -68,7 +67,7 @@ def waits(
 
 
 def posts(method: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[Face[Any], P], None]:
-    """The face of a method that begins something on the loop, and does not wait for it."""
+    """Derive a method that starts a call on the loop and returns immediately."""
 
     @wraps(method)
     def call(face: Face[Any], /, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -78,7 +77,7 @@ def posts(method: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[F
 
 
 def calls(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Face[Any], P], T]:
-    """The face of a method that does not wait, but that only the loop's thread may call."""
+    """Derive a method that runs a plain function on the loop's thread."""
 
     @wraps(method)
     def call(face: Face[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""The session that blocking clients of one program may share."""
+"""A session that blocking clients share."""
 
 from collections.abc import Callable
 from typing import Self
@@ -10,10 +10,20 @@ from cometmq.client.session.connections import OnConnection
 
 
 class Session:
-    """`cometmq.Session`, given to several blocking clients; closed after them."""
+    """Connections, routes and heartbeats that several blocking clients share.
+
+    To share a session, pass it to each client and close it after them::
+
+        with Session(ClientConfig(name_servers="127.0.0.1:9876")) as session:
+            with Producer("shop", session=session) as producer:
+                ...
+
+    Args:
+        config: Settings that the clients share.
+    """
 
     def __init__(self, config: ClientConfig) -> None:
-        self.core = awaited.Session(config)  # only the loop's thread may touch it
+        self.core = awaited.Session(config)  # only the loop's thread may use it
         self._loop = loop_thread()
 
     def __enter__(self) -> Self:
@@ -24,7 +34,7 @@ class Session:
 
     @property
     def client_id(self) -> str:
-        """Who its clients are to brokers."""
+        """The id by which brokers know this client: `ip@instance`."""
         return self.core.client_id
 
     def on_connection(self, callback: OnConnection) -> Callable[[], None]:
@@ -35,14 +45,14 @@ class Session:
         return self.core.on_connection(callback)
 
     def close(self) -> None:
-        """End all connections. May be called again."""
+        """Close all connections. Further calls do nothing."""
         self._loop.wait(self.core.close())
 
 
-# What a blocking client takes.
+# A blocking client accepts either.
 SharedSession = Session | awaited.Session
 
 
 def core_of(session: SharedSession | None) -> awaited.Session | None:
-    """As the clients behind the faces take it."""
+    """Return the asynchronous session."""
     return session.core if isinstance(session, Session) else session

@@ -1,4 +1,4 @@
-"""The tracer for code that does not await."""
+"""The blocking tracer."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,13 @@ from cometmq.protocol.names import TRACE_TOPIC
 
 
 class Tracer(Face[awaited.Tracer]):
-    """`cometmq.Tracer`, waited for. Its hooks are for blocking clients, which share its loop."""
+    """Sends trace records of blocking producers and consumers to a topic.
+
+    Use it as `with Tracer("127.0.0.1:9876") as tracer:` and add its hooks to blocking clients:
+    `producer.add_hook(tracer.of_sends)` and
+    `consumer.add_hook(tracer.of_consumption("group"))`. The arguments are those of
+    `cometmq.Tracer`.
+    """
 
     def __init__(
         self,
@@ -26,14 +32,14 @@ class Tracer(Face[awaited.Tracer]):
 
     @property
     def of_sends(self) -> awaited.SendTracing:
-        """The hook of producers."""
+        """The hook for producers."""
         return self._core.of_sends
 
     def of_consumption(self, group: str) -> awaited.ConsumeTracing:
-        """The hook of a consumer of this group."""
+        """Return the hook for a consumer of this group."""
         return self._core.of_consumption(group)
 
     @property
     def dropped(self) -> int:
-        """Records that were never sent."""
+        """Records that were not sent because the buffer was full or a send failed."""
         return self._core.dropped

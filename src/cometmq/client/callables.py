@@ -1,4 +1,4 @@
-"""Checks of functions that users register, at registration instead of at the first call."""
+"""Checks functions when users register them, instead of at the first call."""
 
 import inspect
 
@@ -6,19 +6,21 @@ from cometmq.errors import BadSetting
 
 
 def check_callable(what: str, function: object, *arguments: str) -> None:
-    """BadSetting, unless the function can be called with these arguments.
+    """Raise BadSetting unless the function can be called with these arguments.
 
-    Refused too: a class, and a generator function: a call does not run its body. A function whose
-    signature Python does not know, as some written in C, is accepted.
+    Classes and generator functions are rejected: a call does not run a generator's body. A function
+    without a signature, such as some functions written in C, is accepted.
     """
     name = getattr(function, "__qualname__", None) or repr(function)
     takes = f"{what} is called with {' and '.join(arguments)}"
     if not callable(function):
-        raise BadSetting(f"{function!r} is no function: {takes}")
+        raise BadSetting(f"{function!r} is not a function: {takes}")
     if isinstance(function, type):
-        raise BadSetting(f"{name} is a class: {takes}; give a function or an object of the class")
+        raise BadSetting(f"{name} is a class: {takes}; give a function or an instance")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise BadSetting(f"{name} is a generator, which a call does not run: {takes}; use no yield")
+        raise BadSetting(
+            f"{name} is a generator function, which a call does not run: {takes}; remove yield"
+        )
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):

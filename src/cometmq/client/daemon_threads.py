@@ -1,7 +1,7 @@
-"""Threads for plain functions of the user's that may hang: they do not keep the process.
+"""Daemon threads for user functions that may hang: they do not keep the process alive.
 
-Those of `concurrent.futures` are joined when the interpreter ends, so that one that never returns
-keeps it for ever.
+The interpreter joins the threads of `concurrent.futures` at exit, so a function that never returns
+would prevent the exit.
 """
 
 import asyncio
@@ -17,23 +17,23 @@ _Job = tuple["asyncio.Future[Any]", Callable[[], Any]]
 
 
 class DaemonThreads:
-    """So many at a time, started as they are needed; what is past them stands in line."""
+    """Up to `count_max` threads, started on demand; further jobs are queued."""
 
     def __init__(self, count_max: int, name: str) -> None:
         self._count_max = count_max
         self._name = name
         self._line: SimpleQueue[_Job | None] = SimpleQueue()  # None ends a thread
         self._count = 0
-        self._out = 0  # jobs given and not yet over
+        self._out = 0  # jobs queued or running
         self._is_closed = False
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What it returns or raises. One that is cancelled while it stands in line is not begun.
+        """Run `work` on a thread and return its result.
 
-        Closed after `close`: there may be no thread any more.
+        A job that is cancelled while it is queued is not started. Raises Closed after `close`.
         """
         if self._is_closed:
-            raise Closed("it is closed: nothing more is run")
+            raise Closed("the threads are closed")
         ended: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._out += 1
         self._line.put((ended, work))
@@ -44,7 +44,7 @@ class DaemonThreads:
         return await ended
 
     def close(self) -> None:
-        """Threads end after what was given to them."""
+        """End the threads after the queued jobs."""
         self._is_closed = True
         for _ in range(self._count):
             self._line.put(None)
@@ -57,15 +57,15 @@ class DaemonThreads:
             try:
                 if not ended.cancelled():
                     result = work()
-            except StopIteration as stop:  # which no future takes
-                error = RuntimeError(f"it raised {stop!r}")
+            except StopIteration as stop:  # a future does not accept it
+                error = RuntimeError(f"the function raised {stop!r}")
                 error.__cause__ = stop
-            except BaseException as raised:  # noqa: BLE001 - it is raised to who waits
+            except BaseException as raised:  # noqa: BLE001 - raised in the caller
                 error = raised
             try:
                 ended.get_loop().call_soon_threadsafe(self._end, ended, result, error)
             except RuntimeError:
-                return  # the loop has ended before us, and nobody asks any more
+                return  # the loop is closed: nobody waits for the result
 
     def _end(
         self, ended: "asyncio.Future[Any]", result: object, error: BaseException | None

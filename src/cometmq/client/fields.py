@@ -1,9 +1,9 @@
-"""Settings that check themselves: one class per kind of value.
+"""Validated fields of configurations: one class per kind of value.
 
-A setting is a descriptor of a dataclass. It takes several forms of a value, refuses any other with
-one error (the name, the value, what is allowed), and is read in one form. So a type checker knows
-that more is accepted than is read, and no field of a configuration can go unchecked: a test looks
-at each of them. `setting.check(name, value)` does the same for an argument of a function.
+A setting is a descriptor of a dataclass. It accepts several forms of a value, rejects others with
+BadSetting (name, value, what is allowed), and is read in one form. Type checkers see both types.
+A test checks that every field of a configuration is a setting. `setting.check(name, value)`
+validates an argument of a function in the same way.
 """
 
 import os
@@ -56,7 +56,7 @@ class CheckedConfig:
 
 
 class Setting(Generic[Given, Read]):
-    """Base of all kinds; a subclass converts what it accepts and refuses the rest."""
+    """Base of all kinds of settings."""
 
     allowed: str  # completes "it must be ..."
 
@@ -73,16 +73,16 @@ class Setting(Generic[Given, Read]):
 
     def __set__(self, settings: object, value: Given) -> None:
         given: object = value
-        if given is self:  # of dataclasses.field(default=...)
+        if given is self:  # from dataclasses.field(default=...)
             given = self._default
         settings.__dict__[self._name] = self.check(self._name, given)
 
     def check(self, name: str, value: object) -> Read:
-        """The value in the form that is read; BadSetting names what it is of."""
+        """Return the value in the form that is read; raise BadSetting if it is not allowed."""
         raise NotImplementedError
 
     def refuse(self, name: str, value: object) -> NoReturn:
-        """BadSetting, in the same words for every kind."""
+        """Raise BadSetting with the name, the value and what is allowed."""
         raise BadSetting(f"{name} is {value!r}: it must be {self.allowed}")
 
 
@@ -95,7 +95,7 @@ class Whole(Setting[int, int]):
         self.allowed = f"a whole number from {least} to {most}"
 
     def check(self, name: str, value: object) -> int:
-        """A bool is no number."""
+        """Reject bools, which Python counts as integers."""
         if not isinstance(value, int) or isinstance(value, bool):
             self.refuse(name, value)
         if not self._least <= value <= self._most:
@@ -133,17 +133,16 @@ class Seconds(Setting[Duration, float]):
 
 
 class Flag(Setting[bool, bool]):
-    """True or False; no text and no number, whose truth may surprise."""
+    """True or False. Strings and numbers are rejected: "no" would be true."""
 
     allowed = "True or False"
 
     def check(self, name: str, value: object) -> bool:
-        """As it is."""
         return value if isinstance(value, bool) else self.refuse(name, value)
 
 
 class Text(Setting[str, str]):
-    """A text."""
+    """A string, which may have to be non-blank."""
 
     def __init__(
         self,
@@ -151,14 +150,14 @@ class Text(Setting[str, str]):
         *,
         blank: bool = True,
         secret: bool = False,
-        otherwise: Callable[[], str] | None = None,  # what None stands for
+        otherwise: Callable[[], str] | None = None,  # computes the default
     ) -> None:
         super().__init__(cast(str, None) if otherwise is not None else default)
         self._may_be_blank, self._is_secret, self._otherwise = blank, secret, otherwise
-        self.allowed = "a text" if blank else "a text that is not blank"
+        self.allowed = "a string" if blank else "a string that is not blank"
 
     def check(self, name: str, value: object) -> str:
-        """A secret is never shown in an error."""
+        """Never show a secret in an error."""
         if value is None and self._otherwise is not None:
             value = self._otherwise()
         if not isinstance(value, str) or not (self._may_be_blank or value.strip()):
@@ -169,9 +168,9 @@ class Text(Setting[str, str]):
 
 
 class Choice(Setting[E, E]):
-    """A member of an enum, or its name as in a file, or its text on the wire.
+    """A member of an enum, its name, or its value on the wire.
 
-    Type checkers demand the member: they cannot tell a misspelled name.
+    Type checkers accept only the member, because they could not find a misspelled name.
     """
 
     def __init__(self, default: E, *members: E) -> None:
@@ -182,7 +181,6 @@ class Choice(Setting[E, E]):
         self.allowed = f"a {kind.__name__} or the name of one: {names}"
 
     def check(self, name: str, value: object) -> E:
-        """The member."""
         for member in self._members:
             if value is member or (isinstance(value, str) and value in (member.name, member.value)):
                 return member
@@ -190,30 +188,28 @@ class Choice(Setting[E, E]):
 
 
 class Optional(Setting[T | None, T | None]):
-    """An object of a class, or None."""
+    """An instance of a class, or None."""
 
     def __init__(self, kind: type[T]) -> None:
         super().__init__(None)
         self._kind = kind
-        self.allowed = f"a {kind.__name__}, or None"
+        self.allowed = f"a {kind.__name__} or None"
 
     def check(self, name: str, value: object) -> T | None:
-        """As it is."""
         if value is None or isinstance(value, self._kind):
             return value
         return self.refuse(name, value)
 
 
 class Folder(Setting[Path | None, Path | None]):
-    """A folder, or None. A text is accepted too."""
+    """A folder as a Path or a string, or None."""
 
-    allowed = "a path that is not empty, or None"
+    allowed = "a path that is not empty or None"
 
     def __init__(self) -> None:
         super().__init__(None)
 
     def check(self, name: str, value: object) -> Path | None:
-        """As a Path."""
         if value is None:
             return None
         if not isinstance(value, str | Path | os.PathLike) or not os.fspath(value):
@@ -222,7 +218,7 @@ class Folder(Setting[Path | None, Path | None]):
 
 
 class Several(Setting[Iterable[T], tuple[T, ...]]):
-    """Objects of a class, in their order; no text, which would be one of characters."""
+    """Several instances of a class. A string is rejected: it would be one of characters."""
 
     def __init__(self, kind: type[T]) -> None:
         super().__init__(())
@@ -230,7 +226,6 @@ class Several(Setting[Iterable[T], tuple[T, ...]]):
         self.allowed = f"a list, tuple or set of {kind.__name__}"
 
     def check(self, name: str, value: object) -> tuple[T, ...]:
-        """A copy of it."""
         if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
             self.refuse(name, value)
         found = tuple(value)
@@ -240,7 +235,7 @@ class Several(Setting[Iterable[T], tuple[T, ...]]):
 
 
 class Codes(Setting[Iterable[int], frozenset[int]]):
-    """A set of numbers."""
+    """A set of response codes."""
 
     def __init__(self, default: Iterable[int]) -> None:
         super().__init__(frozenset(default))
@@ -248,23 +243,21 @@ class Codes(Setting[Iterable[int], frozenset[int]]):
         self.allowed = self._several.allowed
 
     def check(self, name: str, value: object) -> frozenset[int]:
-        """A copy of it."""
         return frozenset(self._several.check(name, value))
 
 
 class Addresses(Setting[str | Iterable[str] | None, tuple[str, ...]]):
-    """`host:port` addresses: given as a list, or as a text with semicolons.
+    """`host:port` addresses, given as a list or as a string with semicolons.
 
-    None stands for those of the environment, unless `default` has others.
+    Without a default, None means the addresses in the environment variable NAMESRV_ADDR.
     """
 
-    allowed = "host:port addresses, as a list or as a text with semicolons"
+    allowed = "host:port addresses, as a list or as a string with semicolons"
 
     def __init__(self, default: tuple[str, ...] | None = None) -> None:
         super().__init__(default)
 
     def check(self, name: str, value: object) -> tuple[str, ...]:
-        """As a tuple."""
         if value is None and self._default is None:
             value = os.environ.get(NAME_SERVERS_VARIABLE, "")
         given = value.split(";") if isinstance(value, str) else value
@@ -277,16 +270,16 @@ class Addresses(Setting[str | Iterable[str] | None, tuple[str, ...]]):
 
 
 class AddressMap(Setting[Mapping[str, str], Mapping[str, str]]):
-    """`host:port` addresses by others that they stand for."""
+    """Maps `host:port` addresses to the addresses to connect to."""
 
     allowed = "a mapping of host:port addresses to others"
 
     def __init__(self) -> None:
-        super().__init__(cast(Mapping[str, str], None))  # stands for an empty one: dataclasses
-        # refuse a default that is not hashable
+        # None means an empty map: dataclasses reject an unhashable default.
+        super().__init__(cast(Mapping[str, str], None))
 
     def check(self, name: str, value: object) -> Mapping[str, str]:
-        """A copy that cannot be changed."""
+        """Return a read-only copy."""
         value = {} if value is None else value
         if not isinstance(value, Mapping):
             self.refuse(name, value)
@@ -298,7 +291,7 @@ class AddressMap(Setting[Mapping[str, str], Mapping[str, str]]):
 
 
 def parse_addresses(given: str | Iterable[str]) -> tuple[str, ...]:
-    """`host:port` addresses, of a list or of a text that separates them by semicolons."""
+    """Parse `host:port` addresses from a list or from a string with semicolons."""
     parts = given.split(";") if isinstance(given, str) else given
     found = tuple(part.strip() for part in parts if part.strip())
     for address in found:

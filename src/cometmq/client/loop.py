@@ -1,8 +1,8 @@
-"""The thread that runs the clients of code that does not await: one a process.
+"""The thread that runs the event loop of blocking clients: one per process.
 
-It starts when it is first needed, and ends with the process. What callers want done is queued and
-the loop woken once for all of it: to wake it takes a write to a socket and a turn of the loop. A
-forked child has no such thread: it starts its own, and what the parent made says that it is closed.
+It starts on first use and ends with the process. Work is queued, and the loop is woken once for
+several jobs, because a wake-up costs a write to a socket and a turn of the loop. A forked child
+starts its own thread; clients that the parent created raise Closed there.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from cometmq.remoting.loops import quick_loop
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-_LOOK_S = 1  # for signals
+_LOOK_S = 1  # interval at which a waiting caller handles signals
 
 
 class LoopCall(Generic[T]):
-    """One caller that waits."""
+    """A call from another thread, which waits for the result."""
 
     __slots__ = ("_error", "_is_over", "_result", "_task", "_work")
 
@@ -33,57 +33,57 @@ class LoopCall(Generic[T]):
         self._task: asyncio.Task[T] | None = None
         self._result: T | None = None
         self._error: BaseException | None = None
-        self._is_over = threading.Lock()  # held until it is; a condition would take three locks
+        self._is_over = threading.Lock()  # held until then; a condition would take three locks
         self._is_over.acquire()
 
     def __call__(self) -> None:
-        """On the loop: begin."""
-        assert self._work is not None, "or this is overridden"
+        """Start the work; on the loop's thread."""
+        assert self._work is not None, "a subclass without work overrides __call__"
         self.run(self._work)
 
     def run(self, work: Coroutine[Any, Any, T]) -> None:
-        """On the loop: what this comes to is the outcome."""
+        """Run a coroutine, whose outcome is that of the call; on the loop's thread."""
         self._task = asyncio.get_running_loop().create_task(work)
         self._task.add_done_callback(self._end)
 
     def end(self, result: T | None = None, error: BaseException | None = None) -> None:
-        """On the loop: it is over."""
+        """Set the outcome and wake the caller; on the loop's thread."""
         self._result, self._error = result, error
         self._is_over.release()
 
     def _end(self, task: "asyncio.Task[T]") -> None:
         if task.cancelled():
-            self.end(error=Closed("it was closed before it was done"))
+            self.end(error=Closed("the client was closed before the call was done"))
         elif (error := task.exception()) is not None:
             self.end(error=error)
         else:
             self.end(task.result())
 
     def cancel(self) -> None:
-        """On the loop: nobody waits any more."""
+        """Cancel the work, because the caller gave up; on the loop's thread."""
         if self._task is not None:
             self._task.cancel()
         elif self._work is not None:
-            self._work.close()  # its caller was interrupted before it could hand it over
+            self._work.close()  # the caller was interrupted before the work was queued
 
     def wait(self) -> None:
-        """In the caller's thread: return when it is over. A signal's handler may raise here."""
-        # A signal that comes just before the wait does not end it: its handler runs after it.
+        """Wait for the outcome, on the caller's thread. A signal handler may raise here."""
+        # A signal just before the wait does not interrupt it; hence the timeout.
         while not self._is_over.acquire(timeout=_LOOK_S):
             pass
 
     def outcome(self) -> T:
-        """What it came to."""
+        """Return the result, or raise the error."""
         if self._error is not None:
             try:
                 raise self._error
             finally:
-                self._error = None  # or the traceback and we would keep each other
+                self._error = None  # breaks the reference cycle with the traceback
         return cast(T, self._result)
 
 
 class LoopThread:
-    """A loop on a daemon thread."""
+    """An event loop on a daemon thread."""
 
     def __init__(self) -> None:
         self._loop = quick_loop()
@@ -94,49 +94,55 @@ class LoopThread:
         self._thread.start()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run it on the loop, and return or raise what it does."""
+        """Run a coroutine on the loop and return its result."""
         return self.wait_for(LoopCall(work))
 
     def wait_for(self, call: LoopCall[T]) -> T:
-        """Have it called on the loop, and return or raise what it comes to."""
+        """Start a call on the loop and return its result."""
         try:
             self._check()
             if threading.get_ident() == self._thread.ident:
-                raise UserError("a callback cannot wait for its own loop: use another thread")
+                raise UserError(
+                    "a callback runs on the event loop and cannot wait for it: use another thread"
+                )
         except BaseException:
             call.cancel()
             raise
         try:
             self._hand_over(call)
             call.wait()
-        except BaseException:  # of a signal, and it may have come at any point
+        except BaseException:  # raised by a signal handler, at any point
             self._wanted.append(call.cancel)
             self._loop.call_soon_threadsafe(self._take)
             raise
         return call.outcome()
 
     def post(self, work: Callable[[], object]) -> None:
-        """Call it on the loop, soon; TooManyRequests if very many wait for that already."""
+        """Queue a function for the loop. Raises TooManyRequests if the queue is full."""
         self._check()
         if len(self._wanted) >= CLIENT_ASYNC_MAX:
-            raise TooManyRequests("more is asked for than can be begun: wait for some to end")
+            raise TooManyRequests("too many calls are queued: wait until some have finished")
         try:
             self._hand_over(work)
-        except BaseException:  # of a signal: the mark may be set, and the loop not woken
+        except (
+            BaseException
+        ):  # raised by a signal handler: the flag may be set and the loop not woken
             self._loop.call_soon_threadsafe(self._take)
             raise
 
     def leave_behind(self) -> None:
-        """We are the copy in a forked child, and nobody runs the loop."""
+        """Mark this copy in a forked child as unusable: no thread runs its loop."""
         self._is_left_behind = True
 
     def _check(self) -> None:
         if self._is_left_behind:
-            raise Closed("it was made before a fork: make another in the child process")
+            raise Closed(
+                "the client was created before a fork: create another one in the child process"
+            )
 
     def _hand_over(self, work: Callable[[], object]) -> None:
-        # The loop takes the mark away before it takes the work: who finds the mark set can be sure
-        # that its work is seen. Two who both find it unset wake the loop twice, and no more.
+        # The loop clears the flag before it takes work, so work that is added while the flag is set
+        # is seen. Two threads that both find it unset wake the loop twice, which is harmless.
         self._wanted.append(work)
         if not self._is_woken:
             self._is_woken = True
@@ -145,12 +151,12 @@ class LoopThread:
     def _take(self) -> None:
         self._is_woken = False
         wanted = self._wanted
-        for _ in range(len(wanted)):  # what comes meanwhile has its turn after others had theirs
+        for _ in range(len(wanted)):  # work that arrives meanwhile waits for the next turn
             work = wanted.popleft()
             try:
                 work()
             except BaseException:
-                log.exception("%r failed; what others want done goes on", work)
+                log.exception("%r failed", work)
         if wanted and not self._is_woken:
             self._is_woken = True
             self._loop.call_soon(self._take)
@@ -161,11 +167,11 @@ class LoopThread:
 
 
 _lock = threading.Lock()
-_threads: list[LoopThread] = []  # the last is this process's own, those before their parents'
+_threads: list[LoopThread] = []  # the last belongs to this process, the others to its parents
 
 
 def loop_thread() -> LoopThread:
-    """The one of this process."""
+    """Return the thread of this process, started on first use."""
     with _lock:
         if not _threads or _threads[-1]._is_left_behind:  # noqa: SLF001 - of this file
             _threads.append(LoopThread())
@@ -174,7 +180,7 @@ def loop_thread() -> LoopThread:
 
 def _forked() -> None:
     global _lock
-    _lock = threading.Lock()  # whoever held it is not here
+    _lock = threading.Lock()  # its holder does not exist in the child
     for thread in _threads:
         thread.leave_behind()
 

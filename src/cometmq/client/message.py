@@ -1,4 +1,4 @@
-"""A message to send, and what a send or a pull came to."""
+"""A message to send, and the results of sends and pulls."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -23,23 +23,40 @@ _TOPICS_KNOWN_MAX = 4096
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A message to send. What cannot be sent is refused here, with what to change.
+    """A message to send. It is immutable.
 
-    A Struct, as it is made in C: a frozen dataclass of ten fields takes 1.8 us more.
+    Attributes:
+        topic: The topic, without a namespace.
+        body: The content. A `str` is encoded as UTF-8; an empty body is rejected.
+        tags: One tag, by which consumers filter.
+        keys: Business keys, by which the message can be queried; a string with spaces, or a list
+            of words.
+        delay_level: Delays the delivery by an entry of the broker's table of delays: 1 is the
+            first entry, with the default table 1 second; 0: no delay.
+        properties: User properties, strings by name.
+        flag: A 32-bit integer for the application. RocketMQ does not use it.
+        wait: True: the broker answers after it flushed and replicated the message as its settings
+            say. False: it answers as soon as the message is in memory.
+        sharding_key: Messages with the same key go to the same queue.
+        buyer_id: RocketMQ's BUYER_ID property.
+
+    Raises:
+        BadMessage: A value cannot be sent; the text says what to change.
     """
 
+    # A Struct is created in C; a frozen dataclass of ten fields takes 1.8 us more.
     topic: str
     body: bytes
-    tags: str | None = None  # one tag: consumers choose by it
-    keys: tuple[str, ...] = ()  # words that the message can be looked up by
-    delay_level: int = 0  # of the broker's table of delays, from 1; 0 is at once
-    properties: Mapping[str, str] = _NO_PROPERTIES  # the sender's own
-    flag: int = 0  # the sender's own, never looked at
-    wait: bool = True  # the broker answers once it is as safe as the broker is set to make it
-    sharding_key: str | None = None  # messages of one key go to one queue
+    tags: str | None = None
+    keys: tuple[str, ...] = ()
+    delay_level: int = 0
+    properties: Mapping[str, str] = _NO_PROPERTIES
+    flag: int = 0
+    wait: bool = True
+    sharding_key: str | None = None
     buyer_id: str | None = None
 
-    if TYPE_CHECKING:  # more is taken than is kept
+    if TYPE_CHECKING:  # the constructor accepts more types than the attributes have
 
         def __init__(
             self,
@@ -60,12 +77,14 @@ class Message(msgspec.Struct, frozen=True):
         if type(self.body) is not bytes or not self.body:
             force_setattr(self, "body", _body_of(self.body))
         if self.tags is not None and not isinstance(self.tags, str):
-            raise BadMessage(f"tags is {self.tags!r}: it is one text; the body comes before it")
+            raise BadMessage(
+                f"tags is {self.tags!r}: it must be a string or None; the body comes before it"
+            )
         if self.keys:
             force_setattr(self, "keys", _keys_of(self.keys))
         if self.properties:
             force_setattr(self, "properties", _own(self.properties))
-        # Compared with the defaults first: most messages have nothing else, and this is a hot path.
+        # Compared with the defaults first: most messages use them, and this is a hot path.
         if self.delay_level != 0:
             _check_delay_level(self.delay_level)
         if self.flag != 0:
@@ -78,7 +97,7 @@ class Message(msgspec.Struct, frozen=True):
             _check_text("buyer_id", self.buyer_id)
 
     def properties_text(self, unique_key: str) -> str:
-        """All properties as the wire has them; BadMessage if they are too many or cannot be."""
+        """Encode all properties for the wire. Raises BadMessage if they are invalid or too long."""
         if (
             self.wait
             and not self.properties
@@ -86,7 +105,7 @@ class Message(msgspec.Struct, frozen=True):
             and not (self.sharding_key or self.buyer_id)
         ):
             return f"UNIQ_KEY\x01{unique_key}"
-        # Built at once: as a dict that is then encoded it takes twice as long.
+        # Built as text: a dict that is then encoded takes twice as long.
         parts = [f"UNIQ_KEY\x01{unique_key}"]
         if self.tags:
             parts.append(f"TAGS\x01{self.tags}")
@@ -94,7 +113,7 @@ class Message(msgspec.Struct, frozen=True):
             parts.append(f"KEYS\x01{names.KEY_SEPARATOR.join(self.keys)}")
         if self.delay_level:
             parts.append(f"DELAY\x01{self.delay_level}")
-        if not self.wait:  # to wait is what a broker does if it is not told
+        if not self.wait:  # brokers wait by default
             parts.append("WAIT\x01false")
         if self.sharding_key:
             parts.append(f"{SHARDING_KEY}\x01{self.sharding_key}")
@@ -104,19 +123,19 @@ class Message(msgspec.Struct, frozen=True):
             parts += [f"{name}\x01{value}" for name, value in self.properties.items()]
         text = "\x02".join(parts)
         if not text.count("\x01") == text.count("\x02") + 1 == len(parts):
-            raise BadMessage("a tag, key or property holds U+0001 or U+0002: take it out")
+            raise BadMessage("a tag, key or property contains U+0001 or U+0002: remove it")
         if len(text) * 4 > PROPERTIES_SIZE_MAX:  # a character has at most four bytes
             check_properties_size(text)
         return text
 
 
 def check_properties_size(text: str) -> None:
-    """BadMessage, if no broker takes so much."""
-    size = len(text.encode(errors="surrogatepass"))  # what is no Unicode is refused elsewhere
+    """Raise BadMessage if the properties exceed the limit of brokers."""
+    size = len(text.encode(errors="surrogatepass"))  # invalid Unicode is rejected elsewhere
     if size > PROPERTIES_SIZE_MAX:
         raise BadMessage(
             f"properties of {size} bytes, the limit is {PROPERTIES_SIZE_MAX}:"
-            " put what is long into the body"
+            " move long values to the body"
         )
 
 
@@ -125,15 +144,15 @@ def _check_topic(topic: str) -> None:
     try:
         check_topic(topic)
     except (BadName, AttributeError, TypeError) as error:
-        raise BadMessage(f"{topic!r} cannot be a topic: {error}") from error
+        raise BadMessage(f"{topic!r} is not a valid topic: {error}") from error
     if topic in CLOSED_TOPICS:
-        raise BadMessage(f"nobody may send to the system topic {topic}: choose another")
+        raise BadMessage(f"{topic} is a system topic, to which clients cannot send: choose another")
 
 
 def _check_delay_level(level: object) -> None:
     if not isinstance(level, int) or isinstance(level, bool) or level < 0:
         raise BadMessage(
-            f"delay_level is {level!r}: it must be a whole number; use 0 for none, or 1 and more"
+            f"delay_level is {level!r}: it must be a whole number, 0 for no delay, or 1 and more"
         )
 
 
@@ -146,7 +165,7 @@ def _check_flag(flag: object) -> None:
 
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str):
-        raise BadMessage(f"{name} is {value!r}: it must be a text, or None")
+        raise BadMessage(f"{name} is {value!r}: it must be a string or None")
 
 
 def _body_of(body: object) -> bytes:
@@ -156,9 +175,11 @@ def _body_of(body: object) -> bytes:
         body = bytes(body)
     if not isinstance(body, bytes):
         kind = type(body).__name__
-        raise BadMessage(f"a body is bytes or str, not {kind}: encode it, as JSON for one")
+        raise BadMessage(
+            f"body is a {kind}: it must be bytes or str; encode it first, for example as JSON"
+        )
     if not body:
-        raise BadMessage("the body is empty, which Java's consumers cannot read: send a byte")
+        raise BadMessage("body is empty, which Java consumers cannot read: send at least one byte")
     return body
 
 
@@ -168,33 +189,39 @@ def _keys_of(keys: str | Iterable[str]) -> tuple[str, ...]:
     try:
         found = tuple(keys)
     except TypeError as error:
-        raise BadMessage(f"keys is {keys!r}: it must be a text, or a list of texts") from error
+        raise BadMessage(f"keys is {keys!r}: it must be a string or a list of strings") from error
     for key in found:
         if not isinstance(key, str) or len(key.split()) != 1:
-            raise BadMessage(f"the key {key!r} is no word: keys are texts without white space")
+            raise BadMessage(f"key {key!r} is not a word: it must be a string without whitespace")
     return found
 
 
 def _own(properties: Mapping[str, str]) -> Mapping[str, str]:
     if type(properties) is not dict and not isinstance(properties, Mapping):
-        raise BadMessage(f"properties is {properties!r}: it must be a mapping of texts to texts")
+        raise BadMessage(
+            f"properties is {properties!r}: it must be a mapping of strings to strings"
+        )
     for name, value in properties.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise BadMessage(f"property {name!r} is no pair of texts: convert it with str()")
+            raise BadMessage(
+                f"property {name!r}: name and value must be strings; convert them with str()"
+            )
         if not name.strip() or not value.strip():
-            raise BadMessage(f"property {name!r} is blank, which is lost on its way: leave it out")
+            raise BadMessage(
+                f"property {name!r} is blank and would be lost on the wire: leave it out"
+            )
         if name in names.RESERVED or name == SHARDING_KEY:
-            raise BadMessage(f"property {name} is the system's own: choose another name")
+            raise BadMessage(f"property {name} is reserved: choose another name")
     return MappingProxyType(dict(properties))
 
 
 class SendStatus(Enum):
-    """How safe a message is that a broker has taken."""
+    """How safely a broker has stored a message."""
 
     OK = "SEND_OK"
-    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"  # taken, but not yet on its disk
-    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"  # taken, but its slave has not said so in time
-    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"  # taken, but there is no slave to copy it
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"  # stored, but not flushed to disk in time
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"  # stored, but not replicated in time
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"  # stored, but no slave is available
 
 
 SEND_STATUS_OF: Mapping[int, SendStatus] = {
@@ -206,10 +233,21 @@ SEND_STATUS_OF: Mapping[int, SendStatus] = {
 
 
 class SendResult(msgspec.Struct, frozen=True):
-    """A broker has the message: where, and how safe it is."""
+    """The result of a successful send.
+
+    Attributes:
+        status: How safely the message is stored.
+        message_id: The unique key of the message; for a batch, all keys with commas.
+        offset_id: The broker's address and the physical offset, for `view_message`.
+        queue: The queue that stores the message.
+        queue_offset: The offset in the queue.
+        transaction_id: The id of a transaction, otherwise None.
+        region_id: The broker's region, used by traces.
+        trace_on: False: the broker asks not to trace the message.
+    """
 
     status: SendStatus
-    message_id: str  # the unique key; of a batch, all of them with commas
+    message_id: str
     offset_id: str
     queue: MessageQueue
     queue_offset: int
@@ -219,12 +257,12 @@ class SendResult(msgspec.Struct, frozen=True):
 
 
 class PullStatus(Enum):
-    """What a pull found."""
+    """The outcome of a pull."""
 
     FOUND = "FOUND"
     NO_NEW = "NO_NEW_MSG"  # the end of the queue
-    NO_MATCHED = "NO_MATCHED_MSG"  # none that the subscription wants; go on from the next offset
-    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"  # outside of the queue; the next offset is inside
+    NO_MATCHED = "NO_MATCHED_MSG"  # the filter matches none; continue at the next offset
+    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"  # outside of the queue; continue at the next offset
 
 
 PULL_STATUS_OF: Mapping[int, PullStatus] = {
@@ -236,10 +274,18 @@ PULL_STATUS_OF: Mapping[int, PullStatus] = {
 
 
 class PullResult(msgspec.Struct, frozen=True):
-    """The answer to a pull."""
+    """The result of a pull.
+
+    Attributes:
+        status: The outcome.
+        next_offset: The offset of the next pull.
+        min_offset: The lowest offset of the queue.
+        max_offset: The offset that the next message of the queue gets.
+        messages: The messages; empty unless the status is FOUND.
+    """
 
     status: PullStatus
-    next_offset: int  # to ask for next
+    next_offset: int
     min_offset: int
     max_offset: int
     messages: tuple[ReceivedMessage, ...] = ()

@@ -1,4 +1,4 @@
-"""Names as their owner writes them, and as the wire has them: there, with a namespace."""
+"""Converts names between programs (without the namespace) and the wire (with it)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,27 +9,27 @@ from cometmq.protocol.names import with_namespace, without_namespace
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """Empty for most."""
+    """A namespace; most clients have an empty one, which changes nothing."""
 
     name: str = ""
 
     def wire(self, name: str) -> str:
-        """Of a topic or group; a name that is in it already stays."""
+        """Add the namespace to a topic or group that does not have it yet."""
         return with_namespace(self.name, name)
 
     def wire_queue(self, queue: MessageQueue) -> MessageQueue:
-        """A queue as brokers name it."""
+        """Return the queue with the namespace in its topic."""
         if not self.name:
             return queue
         return MessageQueue(self.wire(queue.topic), queue.broker_name, queue.queue_id)
 
     def bare_queue(self, queue: MessageQueue) -> MessageQueue:
-        """A queue as its owner names it."""
+        """Return the queue without the namespace in its topic."""
         if not self.name:
             return queue
         topic = without_namespace(queue.topic, self.name)
         return MessageQueue(topic, queue.broker_name, queue.queue_id)
 
     def bare_queues(self, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-        """Queues as their owner names them, sorted."""
+        """Return the queues without the namespace, sorted."""
         return sorted(map(self.bare_queue, queues))

@@ -1,4 +1,4 @@
-"""A message received: as it came, and unpacked as far as it is looked at."""
+"""A received message, which is decoded when its attributes are read."""
 
 import json
 from collections.abc import Mapping
@@ -28,34 +28,40 @@ _COMPRESSED = int(MessageFlag.COMPRESSED)
 
 
 class ReceivedMessage(msgspec.Struct, eq=False):
-    """A message from a broker. What costs something to find out is found out when asked for.
+    """A message from a broker. Attributes are decoded when they are first read.
 
-    A Struct, as it is made in C.
+    Attributes:
+        broker_name: The broker that delivered the message.
+        queue_offset: The offset in the queue.
+        size: Bytes of the body as received, before decompression.
+        failures_here: Failed calls of the listener for this copy that are not reported to the
+            broker yet.
     """
 
+    # A Struct is created in C.
     broker_name: str
     queue_offset: int
-    size: int  # in memory: of the body as it came
-    _namespace: str  # the consumer's own
-    _data: bytes | None  # where it is yet to be unpacked from
-    _at: int
+    size: int
+    _namespace: str  # of the consumer
+    _data: bytes | None  # the body of the pull, until the record is decoded
+    _at: int  # the record's position in it
     _stored: StoredMessage | None = None
     _body: bytes | None = None
     _properties: dict[str, str] | None = None
-    failures_here: int = 0  # of this copy, that no broker knows of
+    failures_here: int = 0
 
     @classmethod
     def of(cls, stored: StoredMessage, broker_name: str, namespace: str = "") -> "ReceivedMessage":
-        """Of one that is unpacked."""
+        """Create a message from a decoded record."""
         size = len(stored.body)
         return cls(broker_name, stored.queue_offset, size, namespace, None, 0, stored)
 
     @classmethod
     def all_of(cls, data: bytes, broker_name: str, namespace: str = "") -> "list[ReceivedMessage]":
-        """Those of a pull's body, each to be unpacked when it is looked at.
+        """Create the messages of a pull's body; each is decoded when it is used.
 
-        A body that was damaged then costs its own message, not its queue. Malformed if these are no
-        records at all.
+        A damaged message therefore does not block its queue. Raises Malformed if the records
+        cannot be told apart.
         """
         return [
             cls(broker_name, queue_offset, size, namespace, data, at)
@@ -66,17 +72,17 @@ class ReceivedMessage(msgspec.Struct, eq=False):
         try:
             return f"<message {self.message_id} of {self.topic}, {self.size} bytes>"
         except Malformed:
-            return f"<message {self.queue_offset} of {self.broker_name} that cannot be read>"
+            return f"<message {self.queue_offset} of {self.broker_name} that cannot be decoded>"
 
     @property
     def topic(self) -> str:
-        """As the sender wrote it: of a retried message, not the topic where it waited."""
+        """The topic to which the message was sent, also for a retry; without the namespace."""
         topic = self.origin_topic
         return without_namespace(topic, self._namespace) if self._namespace else topic
 
     @property
     def origin_topic(self) -> str:
-        """`topic` as the wire has it."""
+        """The topic with its namespace."""
         topic = self.record.topic
         if topic.startswith(RETRY_PREFIX):
             topic = self.properties.get(names.RETRY_TOPIC, topic)
@@ -84,15 +90,15 @@ class ReceivedMessage(msgspec.Struct, eq=False):
 
     @property
     def queue(self) -> MessageQueue:
-        """Where it was read."""
+        """The queue from which the message was read; of a retry, a queue of the retry topic."""
         return MessageQueue(self.record.topic, self.broker_name, self.record.queue_id)
 
     @property
     def body(self) -> bytes:
-        """As it was sent; Malformed or TooLarge if it was damaged or cannot be decompressed."""
+        """The body, decompressed. Raises Malformed or TooLarge if that is not possible."""
         if self._body is None:
             data = self._data
-            if data is not None:  # most listeners look at nothing else
+            if data is not None:  # most listeners read only the body
                 body, sys_flag = unpack_body(data, self._at, self.size)
             else:
                 stored = self.record
@@ -103,119 +109,119 @@ class ReceivedMessage(msgspec.Struct, eq=False):
         return self._body
 
     def text(self) -> str:
-        """The body as UTF-8; UnicodeDecodeError if it is not."""
+        """Decode the body as UTF-8. Raises UnicodeDecodeError if it is invalid."""
         return self.body.decode()
 
     def json(self) -> Any:
-        """The body as JSON; ValueError if it is not."""
+        """Decode the body as JSON. Raises ValueError if it is invalid."""
         return json.loads(self.body)
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """All of them, the system's too."""
+        """All properties, those of the system included."""
         if self._properties is None:
             self._properties = names.decode_properties(self.record.properties_text)
         return self._properties
 
     @property
     def user_properties(self) -> dict[str, str]:
-        """The sender's own."""
+        """The properties that the sender set, without those of the system."""
         return {key: item for key, item in self.properties.items() if key not in names.RESERVED}
 
     @property
     def message_id(self) -> str:
-        """The key that its sender gave it; the offset id, if none."""
+        """The unique key that the sender generated, or the offset id if it is missing."""
         return self.properties.get(names.UNIQ_KEY) or self.offset_id
 
     @property
     def offset_id(self) -> str:
-        """Where it is stored; of a retried message, the copy."""
+        """The id of this stored copy: the broker's address and the physical offset."""
         return str(OffsetId(self.record.store_host, self.record.physical_offset))
 
     @property
     def origin_id(self) -> str:
-        """The offset id of the first copy, for a message that was sent back."""
+        """The offset id of the first copy of a message that is retried."""
         return self.properties.get(names.ORIGIN_MESSAGE_ID) or self.offset_id
 
     @property
     def tags(self) -> str | None:
-        """As sent."""
+        """The tag of the message, or None."""
         return self.properties.get(names.TAGS)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """As sent."""
+        """The business keys of the message."""
         return tuple(self.properties.get(names.KEYS, "").split())
 
     @property
     def sharding_key(self) -> str | None:
-        """As sent."""
+        """The key that chose the queue, or None."""
         return self.properties.get(SHARDING_KEY)
 
     @property
     def delay_level(self) -> int:
-        """As sent; 0 if it was not delayed."""
+        """The delay level of the message; 0 if it was not delayed."""
         level = self.properties.get(names.DELAY, "")
         return int(level) if level.isascii() and level.isdigit() else 0
 
     @property
     def queue_id(self) -> int:
-        """Of the queue where it was read."""
+        """The id of the queue from which the message was read."""
         return self.record.queue_id
 
     @property
     def reconsume_times(self) -> int:
-        """How often a consumer of this group has failed it."""
+        """How often consumers of this group failed to process the message."""
         return self.record.reconsume_times + self.failures_here
 
     @property
     def flag(self) -> int:
-        """The sender's own."""
+        """The 32-bit flag that the sender set."""
         return self.record.flag
 
     @property
     def born_ms(self) -> int:
-        """When it was sent, by the sender's clock."""
+        """Send time by the sender's clock, in milliseconds since 1970."""
         return self.record.born_ms
 
     @property
     def stored_ms(self) -> int:
-        """When it was stored, by the broker's clock."""
+        """Store time by the broker's clock, in milliseconds since 1970."""
         return self.record.stored_ms
 
     @property
     def born(self) -> datetime:
-        """`born_ms`, in UTC."""
+        """Send time by the sender's clock, in UTC."""
         return datetime.fromtimestamp(self.record.born_ms / 1000, UTC)
 
     @property
     def stored(self) -> datetime:
-        """`stored_ms`, in UTC."""
+        """Store time by the broker's clock, in UTC."""
         return datetime.fromtimestamp(self.record.stored_ms / 1000, UTC)
 
     @property
     def born_host(self) -> Host:
-        """Whence it was sent, as the broker saw it."""
+        """The sender's address, as the broker saw it."""
         return self.record.born_host
 
     @property
     def store_host(self) -> Host:
-        """The broker that stored it."""
+        """The address of the broker that stored the message."""
         return self.record.store_host
 
     @property
     def record(self) -> StoredMessage:
-        """As the broker keeps it; Malformed if more than its body was damaged."""
+        """The stored record. Raises Malformed if more than its body is damaged."""
         stored = self._stored
         if stored is None:
             data = self._data
-            if data is None:  # another thread has just done it
+            if data is None:  # another thread has just decoded it
                 return self.record
             try:
                 stored = self._stored = unpack_record(data, self._at)
             except Malformed:
-                # Who looks at the body is told; the rest is wanted to send it back.
+                # Reading the body raises; the other fields are needed to send the message back.
                 stored = self._stored = unpack_record(data, self._at, check_crc=False)
                 return stored
-            self._data = None  # which holds the other messages of its pull too
+            self._data = None  # it also holds the other messages of the pull
         return stored

@@ -1,11 +1,11 @@
-"""Message traces: who sent a message, who took it and what became of it, kept in a topic.
+"""Message traces: records of sends, deliveries and their outcomes, stored in a topic.
 
     async with Tracer("127.0.0.1:9876") as tracer:
         producer.add_hook(tracer.of_sends)
         consumer.add_hook(tracer.of_consumption("group"))
 
-The brokers need `traceTopicEnable`, or the topic that is given must be there. Tracing never holds
-up what it traces: records wait in memory, up to a bound, and leave together.
+The brokers need `traceTopicEnable`, or the given topic must exist. Tracing never delays clients:
+records are buffered in memory, up to a bound, and sent in batches.
 """
 
 import asyncio
@@ -36,17 +36,34 @@ from cometmq.seams import Clock
 log = logging.getLogger(__name__)
 
 GROUP = "_INNER_TRACE_PRODUCER"
-_WAITING_MAX = 2048  # records; those past it are dropped, and counted
+_WAITING_MAX = 2048  # records in the buffer; further ones are dropped and counted
 _TOGETHER_MAX = 100  # records in one message
 _BODY_MAX = 128_000
 _TOPIC = Text(blank=False)
-_WORDS_MAX = 16_000  # bytes of the keys of one message, whose properties are bounded
-_GATHER_MS = 500  # how long a record may wait for others
-_CLOSE_MS_MAX = 5_000  # for what waits at the end; the rest is dropped
+_WORDS_MAX = 16_000  # bytes of the keys of one trace message; properties are bounded
+_GATHER_MS = 500  # how long a record waits for others
+_CLOSE_MS_MAX = 5_000  # to send the buffer at the end; the rest is dropped
 
 
 class Tracer:
-    """Sends trace records. See the top of the file."""
+    """Sends trace records of producers and consumers to a topic.
+
+    Use it as `async with Tracer("127.0.0.1:9876") as tracer:` and add its hooks to clients:
+    `producer.add_hook(tracer.of_sends)` and
+    `consumer.add_hook(tracer.of_consumption("group"))`. The brokers need `traceTopicEnable`, or
+    the topic must exist. Records are buffered and sent in the background; tracing never delays a
+    client. `mqadmin queryMsgTraceById` shows them.
+
+    Args:
+        name_servers: Addresses of the name servers; mutually exclusive with `client` and `session`.
+        client: Settings of the tracer's own connections.
+        session: A session to share with other clients.
+        topic: The topic of the trace records.
+
+    Attributes:
+        of_sends: The hook for producers.
+        dropped: Records that were not sent because the buffer was full or a send failed.
+    """
 
     def __init__(
         self,
@@ -63,11 +80,11 @@ class Tracer:
         self._waiting: deque[Trace] = deque()
         self._arrived = asyncio.Event()
         self._sender: asyncio.Task[None] | None = None
-        self.dropped = 0  # records that were never sent
+        self.dropped = 0
         self.of_sends = SendTracing(self, self._clock)
 
     def of_consumption(self, group: str) -> "ConsumeTracing":
-        """The hook of a consumer of this group."""
+        """Return the hook for a consumer of this group."""
         return ConsumeTracing(self, group, self._clock)
 
     async def __aenter__(self) -> Self:
@@ -78,12 +95,12 @@ class Tracer:
         await self.close()
 
     async def start(self) -> None:
-        """Send from now on."""
+        """Start to send records in the background."""
         await self._producer.start()
         self._sender = asyncio.get_running_loop().create_task(self._send_while_there_are())
 
     async def close(self) -> None:
-        """Send what waits, for a few seconds at most, and end."""
+        """Send the buffered records, within 5 seconds, and close."""
         try:
             if self._sender is not None:
                 self._sender.cancel()
@@ -102,13 +119,15 @@ class Tracer:
                 while self._waiting:
                     await self._send_some()
         except TimeoutError:
-            log.warning("the brokers are too slow: %d more trace records", len(self._waiting))
+            log.warning(
+                "the brokers are too slow: %d trace records are dropped", len(self._waiting)
+            )
         finally:
             self.dropped += len(self._waiting)
             self._waiting.clear()
 
     def add(self, record: Trace) -> None:
-        """Have it sent, if there is room."""
+        """Buffer a record; drop it if the buffer is full. For hooks."""
         if len(self._waiting) >= _WAITING_MAX:
             self.dropped += 1
             if self.dropped & (self.dropped - 1) == 0:  # 1, 2, 4, 8 ...
@@ -125,11 +144,11 @@ class Tracer:
             if len(self._waiting) < _TOGETHER_MAX:
                 await self._clock.sleep_ms(_GATHER_MS)
             while self._waiting:
-                # It is ended, when we close, between messages: the one under way goes on.
+                # close() cancels this loop between messages; the message in flight is completed.
                 await asyncio.shield(background.start(self._send_some(), "trace"))
 
     async def _send_some(self) -> None:
-        """One message, of as many records as go into one."""
+        """Send one message with as many records as fit."""
         text, words, count = "", set[str](), 0
         while self._waiting and count < _TOGETHER_MAX:
             record = self._waiting[0]
@@ -150,7 +169,7 @@ class Tracer:
 
 
 def _fitting(words: frozenset[str]) -> set[str]:
-    """Those that the properties of one message hold, short ones first."""
+    """Return the keys that fit into the properties of one message, short keys first."""
     fitting: set[str] = set()
     for word in sorted(words, key=len):
         if _size({*fitting, word}) > _WORDS_MAX:
@@ -165,16 +184,16 @@ def _size(words: Iterable[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SendTracing:
-    """A hook of producers, for transactions too."""
+    """The hook for producers and transactions."""
 
     tracer: Tracer
     clock: Clock
 
     def before_send(self, context: SendContext) -> None:
-        """All is known afterwards."""
+        """Do nothing: all values are known after the send."""
 
     def after_send(self, context: SendContext) -> None:
-        """One record; of a batch too, for which its first message stands."""
+        """Add one record; the first message represents a batch."""
         result = context.result
         if result is None or not result.region_id or not result.trace_on:
             return
@@ -197,7 +216,7 @@ class SendTracing:
         )
 
     def transaction_ends(self, context: EndContext) -> None:
-        """One record, whatever the broker makes of it."""
+        """Add one record for the end of a transaction."""
         if not context.trace_on:
             return
         self.tracer.add(
@@ -225,7 +244,7 @@ def _kind(message: Message, context: SendContext) -> trace.MessageKind:
 
 @dataclass(frozen=True, slots=True)
 class ConsumeTracing:
-    """A hook of the consumers of a group: a record before, and one after."""
+    """The hook for consumers of a group: one record before each call, one after it."""
 
     tracer: Tracer
     group: str
@@ -233,7 +252,7 @@ class ConsumeTracing:
     _name: str = field(default_factory=lambda: uuid4().hex[:16].upper())
 
     def before(self, call: ListenerCall) -> None:
-        """The messages go to the listener."""
+        """Add a record for each message that the listener receives."""
         request_id = self._request_id(call)
         for message in _traced(call):
             self.tracer.add(
@@ -249,7 +268,7 @@ class ConsumeTracing:
             )
 
     def after(self, call: ListenerCall, outcome: Outcome) -> None:
-        """What it made of them."""
+        """Add a record for each message with the listener's outcome."""
         request_id, messages = self._request_id(call), _traced(call)
         for message in messages:
             self.tracer.add(
@@ -266,7 +285,7 @@ class ConsumeTracing:
             )
 
     def _request_id(self, call: ListenerCall) -> str:
-        """The same before and after, and of no other call that is under way."""
+        """Return the id of a call: equal before and after, unique among running calls."""
         return f"{self._name}{id(call):012X}"
 
 

@@ -1,9 +1,9 @@
-"""Unique message keys, as Java's client makes them: who sent a message, when, and as which.
+"""Unique message keys in the format of Java's client: sender, time and counter.
 
     | IP 4 or 16 | pid 2 | loader hash 4 | ms since month start 4 | count 2 |   in hex, upper case
 
-The loader hash is a random number of the process here. The month is that of local time, as there.
-A forked child gets a number and a pid of its own, so that it never makes its parent's keys.
+The loader hash is a random number per process here. The month is that of local time, as in Java.
+A forked child gets another random number and its own pid: it never repeats its parent's keys.
 """
 
 import os
@@ -19,14 +19,14 @@ from cometmq.seams import Clock
 
 _BYTES = tuple(f"{byte:02X}" for byte in range(256))
 _COUNT_SIZE = 4  # digits
-_OF_ONE_LOOK = 1024  # keys, at the clock: far fewer than differ, and it goes on meanwhile
-_CLOCK_SLACK_MS = 1_000_000  # a clock that was set back by less than this counts as not moved
+_OF_ONE_LOOK = 1024  # keys per clock reading; the counter distinguishes 65,536
+_CLOCK_SLACK_MS = 1_000_000  # a clock set back by less than this counts as unchanged
 
 
 class UniqueKeys:
-    """Makes keys; any thread may call it. 65 536 of one millisecond differ.
+    """Generates keys; thread-safe. 65,536 keys of one millisecond are distinct.
 
-    When the clock is set back into the month before, the time in a key is negative, as there.
+    If the clock is set back into the previous month, the time in a key is negative, as in Java.
     """
 
     def __init__(self, ip: bytes, clock: Clock) -> None:
@@ -38,7 +38,7 @@ class UniqueKeys:
         _all.add(self)
 
     def _renew(self) -> None:
-        """Become another process's: a new number, and a count from zero."""
+        """Start over with another random number and a counter at zero."""
         start = UniqueKey(self._ip, os.getpid() & 0xFFFF, randbits(32), 0, 0)
         self._prefix = str(start)[:-12]  # without time and count
         self._counts = _counts()
@@ -46,11 +46,11 @@ class UniqueKeys:
         self._stem = (-1, "")
 
     def __call__(self) -> str:
-        """Another key."""
+        """Return the next key."""
         return self.at(self._wall_ms())
 
     def many(self, count: int) -> list[str]:
-        """So many others."""
+        """Return the next `count` keys."""
         keys: list[str] = []
         while len(keys) < count:
             keys.append(self())
@@ -60,8 +60,8 @@ class UniqueKeys:
         return keys
 
     def at(self, now_ms: int) -> str:
-        """Another key, for who knows what time it is."""
-        stem_ms, stem = self._stem  # read at once, and written at once: threads need no lock
+        """Return the next key, for a caller that has read the clock."""
+        stem_ms, stem = self._stem  # one tuple: reads and writes are atomic, so no lock is needed
         if now_ms != stem_ms:
             stem = self._stem_of(now_ms)
             self._stem = now_ms, stem
@@ -78,20 +78,20 @@ class UniqueKeys:
 
 
 def _counts() -> Iterator[str]:
-    """0000 to FFFF, for ever. Made in C alone: threads need no lock, and it is quick."""
+    """Yield 0000 to FFFF forever. It runs in C only, so threads need no lock."""
     pairs = chain.from_iterable(starmap(product, repeat((_BYTES, _BYTES))))
     return map("".join, pairs)
 
 
 def month_around(now_ms: int) -> tuple[int, int]:
-    """When the local month of this moment began and when the next one begins."""
+    """Return the start of the local month and of the next one, in ms since 1970."""
     local = time.localtime(now_ms / 1000)
     year, month = local.tm_year, local.tm_mon
     return _month_start_ms(year, month), _month_start_ms(year, month + 1)
 
 
 def _month_start_ms(year: int, month: int) -> int:
-    # mktime takes the 13th month of a year, and finds out about summer time.
+    # mktime accepts month 13 and determines daylight saving time.
     return int(time.mktime((year, month, 1, 0, 0, 0, 0, 0, -1))) * 1000
 
 

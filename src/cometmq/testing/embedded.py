@@ -120,7 +120,7 @@ def _checked(settings: Mapping[str, str] | None) -> Mapping[str, str] | None:
     for name, value in settings.items():
         if not isinstance(name, str) or not isinstance(value, str | int):
             raise BadSetting(
-                f"settings has {name!r}: {value!r}: a name must be a text, and a value a text,"
+                f"settings has {name!r}: {value!r}: a name must be a string, and a value a string,"
                 " a whole number or a bool"
             )
     return {name: java_text(value) for name, value in settings.items()}

@@ -1,4 +1,4 @@
-"""The questions that users put to any client, in their own names: without the namespace."""
+"""Queries that all clients offer; names are without the namespace."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,11 +22,11 @@ from cometmq.protocol.records.message_id import OffsetId
 from cometmq.protocol.refusal import refusal_of
 
 _MS_MAX = 2**63 - 1
-_FOUND_MAX = 32  # messages of one key, unless asked for more
+_FOUND_MAX = 32  # messages per broker that a query returns by default
 
 
 class Asker:
-    """Base of the clients; see the top of the file."""
+    """Base of the clients: queues, offsets, topics and single messages."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -42,40 +42,52 @@ class Asker:
     # Queues
 
     async def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that can be written to, as the name servers know them now."""
+        """Fetch the writable queues of a topic from the name servers."""
         route = await self._session.routes.fetch(self._wire_topic(topic))
         return [_bare(topic, each) for each in route.to_write]
 
     async def fetch_subscribe_queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that can be read from, as the name servers know them now."""
+        """Fetch the readable queues of a topic from the name servers."""
         route = await self._session.routes.fetch(self._wire_topic(topic))
         return [_bare(topic, each) for each in route.to_read]
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """The offset that the next message of the queue gets."""
+        """Return the offset that the next message of the queue gets."""
         return await self._queries.max_offset(self._wire_queue(queue))
 
     async def min_offset(self, queue: MessageQueue) -> int:
-        """The lowest offset whose message is still there."""
+        """Return the lowest offset whose message still exists."""
         return await self._queries.min_offset(self._wire_queue(queue))
 
     async def search_offset(self, queue: MessageQueue, when: int | datetime) -> int:
-        """The offset of the message stored nearest to then, the earlier of two; 0 of none.
+        """Return the offset of the message whose store time is nearest to `when`.
 
-        So the last message, and not the end, for a time after it.
+        Of two equally near messages it is the earlier one. A time after the last message yields the
+        last message, not the end of the queue. An empty queue yields 0.
+
+        Args:
+            queue: The queue to search.
+            when: A datetime (local time if it has no zone), or milliseconds since 1970.
         """
         return await self._queries.offset_at(self._wire_queue(queue), moment_ms(when))
 
     async def earliest_stored_ms(self, queue: MessageQueue) -> int:
-        """When the oldest message of the queue was stored; -1 if there is none."""
+        """Return the store time of the oldest message, in ms since 1970; -1 if there is none."""
         return await self._queries.earliest_stored_ms(self._wire_queue(queue))
 
     async def create_topic(
         self, topic: str, queues: int = 4, *, like: str = DEFAULT_TOPIC, perm: Perm | None = None
     ) -> None:
-        """Have every broker make it, or change it, that serves the topic `like` and has a master.
+        """Create or update the topic on every master that serves the topic `like`.
 
-        NoRoute if there is none.
+        Args:
+            topic: The name of the topic.
+            queues: Readable and writable queues per broker.
+            like: The topic whose brokers are used; by default all that create topics.
+            perm: Permissions; by default read and write.
+
+        Raises:
+            NoRoute: No master serves `like`.
         """
         wire_topic = self._wire_topic(topic)
         session = self._session
@@ -92,18 +104,18 @@ class Asker:
         )
         names = [name for name, nodes in route.brokers.items() if MASTER_ID in nodes]
         if not names:
-            raise NoRoute(f"no broker that serves topic {like} has its master: is it down?")
+            raise NoRoute(f"no master serves topic {like}: check that its broker is running")
         for name in names:
             await session.ask(session.master_of(name), RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
     # Messages
 
     async def view_message(self, offset_id: str) -> ReceivedMessage:
-        """The message at the place that an offset id tells; Refused if there is none."""
+        """Return the message with an offset id. Raises Refused if it does not exist."""
         try:
             place = OffsetId.parse(offset_id)
         except Malformed as error:
-            raise BadMessage(f"{offset_id!r} is no offset id: {error}") from error
+            raise BadMessage(f"{offset_id!r} is not an offset id: {error}") from error
         session = self._session
         told = str(place.host)
         address = session.config.address_map.get(told, told)
@@ -127,7 +139,16 @@ class Asker:
         count_max: int = _FOUND_MAX,
         unique: bool = False,
     ) -> list[ReceivedMessage]:
-        """Messages with this key, stored between these times, of all brokers; or unique key."""
+        """Return the messages with a key from all brokers.
+
+        Args:
+            topic: The topic of the messages.
+            key: A business key; with `unique`, the unique key of a message.
+            begin: Earliest store time, a datetime or milliseconds since 1970.
+            end: Latest store time.
+            count_max: Messages that each broker may return.
+            unique: Searches for the unique key instead of business keys.
+        """
         route = await self._session.routes.of(self._wire_topic(topic))
         header = QueryMessageHeader(
             topic=route.topic,
@@ -138,7 +159,7 @@ class Asker:
             unique_key_query=unique,
         )
         found = await asyncio.gather(*(self._query(name, header) for name in route.brokers))
-        # Brokers look keys up by their hash, and other keys may have the same.
+        # Brokers compare hashes of keys; other keys may have the same hash.
         return sorted(
             (
                 each

@@ -1,4 +1,4 @@
-"""Heartbeats: brokers know of a client while it beats."""
+"""Heartbeats: brokers expire a client that sends none."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Heart:
-    """Tells brokers who is here: masters of everybody, slaves of the consumers too."""
+    """Sends the members of a session to the brokers: to masters, and for consumers to slaves."""
 
     def __init__(
         self, client_id: str, members: Members, pool: Pool, routes: Routes, timeout_ms: int
@@ -28,10 +28,10 @@ class Heart:
         self._pool = pool
         self._routes = routes
         self._timeout_ms = timeout_ms
-        self._deaf: set[str] = set()  # who did not take the last one
+        self._deaf: set[str] = set()  # addresses that did not accept the last heartbeat
 
     async def beat(self) -> None:
-        """One to each broker that is known; who does not take it is logged, once."""
+        """Send a heartbeat to each known broker; log the first failure of each."""
         members = self._members
         if not members.producers and not members.consumers:
             return
@@ -49,7 +49,7 @@ class Heart:
     async def leave(
         self, addresses: Iterable[str], *, producer: str | None = None, consumer: str | None = None
     ) -> None:
-        """Tell these brokers that a group has one member less here."""
+        """Notify brokers that a member of a group leaves."""
         header = UnregisterClientHeader(
             client_id=self._client_id, producer_group=producer, consumer_group=consumer
         )
@@ -66,7 +66,7 @@ class Heart:
                 raise failure
 
     def addresses(self) -> list[str]:
-        """Whom it tells, as long as the members are these."""
+        """Return the brokers that the current members need."""
         with_slaves = bool(self._members.consumers)
         return [
             address
@@ -90,9 +90,9 @@ class Heart:
         if response.code == ResponseCode.SUCCESS:
             self._deaf.discard(address)
         else:
-            self._note_deaf(address, f"it says {response.code}: {response.remark or ''}")
+            self._note_deaf(address, f"response code {response.code}: {response.remark or ''}")
 
     def _note_deaf(self, address: str, why: str) -> None:
         if address not in self._deaf:
             self._deaf.add(address)
-            log.warning("no heartbeat to %s: %s", address, why)
+            log.warning("broker at %s does not accept heartbeats: %s", address, why)

@@ -1,7 +1,4 @@
-"""The producers and consumers of a session, as heartbeats and brokers' questions see them.
-
-A session knows none of them by name: each joins, and is told what concerns it.
-"""
+"""The producers and consumers of a session, as heartbeats and requests of brokers see them."""
 
 from collections.abc import Mapping
 from typing import Protocol, TypeVar
@@ -19,65 +16,61 @@ M = TypeVar("M")
 
 
 class ProducerMember(Protocol):
-    """A producer."""
+    """What a session needs of a producer."""
 
     group: str  # with its namespace
 
     def check_transaction(
         self, link: Link, ask: CheckTransactionHeader, half: StoredMessage
     ) -> None:
-        """A broker asks how a transaction ended; answered later, by a request on its link."""
+        """Check the state of a transaction; the answer is a later request on `link`."""
 
     def take_reply(self, ask: PushReplyHeader, body: bytes) -> bool:
-        """The reply to a request of somebody's: if it is to one of this producer's, take it."""
+        """Accept a reply to a request of this producer; return False if it is not its request."""
 
 
 class ConsumerMember(Protocol):
-    """A consumer."""
+    """What a session needs of a consumer."""
 
     group: str  # with its namespace
 
     def data(self) -> ConsumerData:
-        """What it is and subscribes to, for a heartbeat."""
+        """Return the consumer's part of a heartbeat."""
 
     def rebalance_soon(self) -> None:
-        """The members of its group, or the queues of its topics, may have changed."""
+        """Rebalance: members of the group or queues of its topics may have changed."""
 
     def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Go on from these, begun at once and done in the background."""
+        """Continue at these offsets; the work is done in the background."""
 
     def offsets_of(self, topic: str) -> Mapping[MessageQueue, int]:
-        """Where it is."""
+        """Return the current offsets of a topic."""
 
     def running_info(self, *, with_stacks: bool) -> ConsumerRunningInfo:
-        """What runs in it."""
+        """Return the state for GET_CONSUMER_RUNNING_INFO."""
 
     async def consume_directly(self, message: StoredMessage, broker_name: str) -> DirectConsumption:
-        """Give this message to the listener now, whatever else runs."""
+        """Pass a message to the listener now, independent of running calls."""
 
 
 class Members:
-    """All of one session, each group once."""
+    """The members of one session, at most one per group and kind."""
 
     def __init__(self) -> None:
         self.producers: dict[str, ProducerMember] = {}
         self.consumers: dict[str, ConsumerMember] = {}
 
     def join_producer(self, member: ProducerMember) -> None:
-        """It counts from now on."""
         _join(self.producers, member.group, member)
 
     def join_consumer(self, member: ConsumerMember) -> None:
-        """It counts from now on."""
         _join(self.consumers, member.group, member)
 
     def leave_producer(self, member: ProducerMember) -> None:
-        """It counts no more."""
         if self.producers.get(member.group) is member:
             del self.producers[member.group]
 
     def leave_consumer(self, member: ConsumerMember) -> None:
-        """It counts no more."""
         if self.consumers.get(member.group) is member:
             del self.consumers[member.group]
 
@@ -85,5 +78,5 @@ class Members:
 def _join(table: dict[str, M], group: str, member: M) -> None:
     if table.setdefault(group, member) is not member:
         raise BadSetting(
-            f"there is a member of group {group} already: give the other one a session of its own"
+            f"the session already has a member of group {group}: use a separate session"
         )

@@ -1,4 +1,4 @@
-"""Questions to the name servers: any one of them will do."""
+"""Requests to the name servers, which all give the same answers."""
 
 from collections.abc import Sequence
 from random import Random
@@ -19,20 +19,22 @@ def not_a_name_server(address: str) -> str:
 
 
 class NameServers:
-    """Asks one of them, always the same while it answers, then the next."""
+    """Uses one name server until it fails, then the next."""
 
     def __init__(
         self, pool: Pool, addresses: Sequence[str], timeout_ms: int, chance: Random
     ) -> None:
         if not addresses:
-            raise BadSetting("no name server: give name_servers, or set NAMESRV_ADDR")
+            raise BadSetting(
+                "no name server: set name_servers or the environment variable NAMESRV_ADDR"
+            )
         self._pool = pool
         self._timeout_ms = timeout_ms
         self.addresses = list(addresses)
-        chance.shuffle(self.addresses)  # so that clients share them out
+        chance.shuffle(self.addresses)  # distributes clients over the name servers
 
     async def ask(self, code: int, header: Header | None = None, body: bytes = b"") -> Command:
-        """The response of the first that gives one; Unreachable if none does."""
+        """Return the first response. Raises Unreachable if no name server answers."""
         failures = []
         for address in list(self.addresses):
             try:
@@ -49,5 +51,5 @@ class NameServers:
         raise Unreachable(f"no name server answers: {'; '.join(failures)}", stored=StoredState.NO)
 
     def _put_last(self, address: str) -> None:
-        if self.addresses[0] == address:  # else another call has seen it fail
+        if self.addresses[0] == address:  # else another call has moved it
             self.addresses.append(self.addresses.pop(0))

@@ -1,4 +1,4 @@
-"""Questions about queues that any client may ask of a broker."""
+"""Requests about queues, sent to the broker that has the queue."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,44 +19,44 @@ from cometmq.protocol.headers.offset import (
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """Asked of the master that has the queue, whose route is fetched if need be.
+    """Requests to the master of a queue, whose route is fetched if it is unknown.
 
-    Queues are as the wire has them.
+    Topics of queues have their namespace.
     """
 
     session: Session
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """The offset that the next message of the queue gets."""
+        """Return the offset that the next message of the queue gets."""
         return await self._offset(RequestCode.GET_MAX_OFFSET, queue, _header(queue))
 
     async def min_offset(self, queue: MessageQueue) -> int:
-        """The lowest offset whose message is still there."""
+        """Return the lowest offset whose message still exists."""
         return await self._offset(RequestCode.GET_MIN_OFFSET, queue, _header(queue))
 
     async def offset_at(self, queue: MessageQueue, time_ms: int) -> int:
-        """The offset of the message that was stored nearest to this time; 0 of an empty queue."""
+        """Return the offset of the message stored nearest to a time; 0 for an empty queue."""
         header = SearchOffsetHeader(topic=queue.topic, queue_id=queue.queue_id, timestamp=time_ms)
         return await self._offset(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, queue, header)
 
     async def earliest_stored_ms(self, queue: MessageQueue) -> int:
-        """When the oldest message of the queue was stored; -1 if there is none."""
+        """Return the store time of the oldest message, in ms since 1970; -1 if there is none."""
         code = RequestCode.GET_EARLIEST_MSG_STORETIME
         response = await self.ask_master(queue, code, _header(queue))
         return read_header(response, StoreTimeReplyHeader).timestamp
 
     async def master_of(self, queue: MessageQueue) -> str:
-        """The address of the broker that has the queue; NoRoute if nobody does."""
+        """Return the address of the queue's master. Raises NoRoute if it is unknown."""
         if self.session.routes.address_of(queue.broker_name) is None:
             await self.session.routes.fetch(queue.topic)
         return self.session.master_of(queue.broker_name)
 
     async def ask_master(self, queue: MessageQueue, code: RequestCode, header: Header) -> Command:
-        """Its answer, if it grants what is asked; once more, if it has moved meanwhile."""
+        """Send a request to the queue's master; retry once if the broker has moved."""
         return await self._ask(queue, code, header, self.session.master_of)
 
     async def ask_any(self, queue: MessageQueue, code: RequestCode, header: Header) -> Command:
-        """As `ask_master`; of a slave, while the name servers know no master."""
+        """Send a request like `ask_master`, to a slave while there is no master."""
         return await self._ask(queue, code, header, self._any_of)
 
     async def _ask(

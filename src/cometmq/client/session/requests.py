@@ -1,4 +1,4 @@
-"""The seven requests that a broker may make of a client, and their table."""
+"""The seven requests that a broker sends to a client, and their route table."""
 
 from dataclasses import dataclass
 
@@ -27,12 +27,12 @@ DONE = Reply()
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Answers for the members of a session."""
+    """Answers requests of brokers for the members of a session."""
 
     members: Members
 
     def check_transaction(self, call: Call, ask: CheckTransactionHeader) -> Reply:
-        """CHECK_TRANSACTION_STATE: how did it end? Answered by a request of its own."""
+        """CHECK_TRANSACTION_STATE; the producer answers by a separate request."""
         half = unpack_record(call.command.body)
         group = half.properties.get(PRODUCER_GROUP, "")
         producer = self.members.producers.get(group)
@@ -42,51 +42,47 @@ class Requests:
         return DONE
 
     def members_changed(self, call: Call, ask: ConsumerGroupHeader) -> Reply:
-        """NOTIFY_CONSUMER_IDS_CHANGED."""
         consumer = self.members.consumers.get(ask.consumer_group)
-        if consumer is not None:  # it may just have left
+        if consumer is not None:  # else it has just left
             consumer.rebalance_soon()
         return DONE
 
     def reset_offsets(self, call: Call, ask: ResetOffsetHeader) -> Reply:
-        """RESET_CONSUMER_CLIENT_OFFSET."""
         offsets = loads(call.command.body, ResetOffsets).offset_table
         self._consumer(ask.group).reset_offsets(ask.topic, offsets)
         return DONE
 
     def status(self, call: Call, ask: ConsumerStatusHeader) -> Reply:
-        """GET_CONSUMER_STATUS_FROM_CLIENT."""
         offsets = self._consumer(ask.group).offsets_of(ask.topic)
         return Reply(body=dumps(ConsumerStatus(message_queue_table=dict(offsets))))
 
     def running_info(self, call: Call, ask: RunningInfoHeader) -> Reply:
-        """GET_CONSUMER_RUNNING_INFO."""
         consumer = self._consumer(ask.consumer_group)
         return Reply(body=dumps(consumer.running_info(with_stacks=ask.jstack_enable)))
 
     async def consume_directly(self, call: Call, ask: ConsumeDirectlyHeader) -> Reply:
-        """CONSUME_MESSAGE_DIRECTLY."""
         consumer = self._consumer(ask.consumer_group)
         message = unpack_record(call.command.body)
         result = await consumer.consume_directly(message, ask.broker_name or "")
         return Reply(body=dumps(result))
 
     def take_reply(self, call: Call, ask: PushReplyHeader) -> Reply:
-        """PUSH_REPLY_MESSAGE_TO_CLIENT."""
         producers = self.members.producers.values()
         if not any(each.take_reply(ask, call.command.body) for each in producers):
-            raise Refused(ResponseCode.SYSTEM_ERROR, "nobody here waits for this reply any more")
+            raise Refused(ResponseCode.SYSTEM_ERROR, "no request waits for this reply")
         return DONE
 
     def _consumer(self, group: str) -> ConsumerMember:
         consumer = self.members.consumers.get(group)
         if consumer is None:
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"no consumer of group {group} is here")
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR, f"group {group} has no consumer in this client"
+            )
         return consumer
 
 
 def client_routes(members: Members) -> Routes:
-    """Every request that a client answers."""
+    """Return the route table of a client."""
     here = Requests(members)
     return {
         code: Route(handler, header, OPEN, _LANE)

@@ -1,4 +1,4 @@
-"""The route of a topic as clients use it: its queues to write to and to read from, its brokers."""
+"""The route of a topic: its writable queues, its readable queues and its brokers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from cometmq.protocol.flags import Perm
 
 @dataclass(frozen=True, slots=True)
 class ClientRoute:
-    """A value: it changes by being replaced."""
+    """An immutable route; a change of the topic yields another object."""
 
     topic: str
-    to_write: tuple[MessageQueue, ...]  # of brokers whose master is there
+    to_write: tuple[MessageQueue, ...]  # only of brokers that have a master
     to_read: tuple[MessageQueue, ...]
     brokers: Mapping[str, Mapping[int, str]]  # by name: addresses by id
 
     @classmethod
     def of(cls, topic: str, body: TopicRoute) -> "ClientRoute":
-        """From what a name server answers."""
+        """Convert the body of a name server's response."""
         brokers = {each.broker_name: dict(each.broker_addrs) for each in body.broker_datas}
         queue_datas = sorted(body.queue_datas, key=lambda each: each.broker_name)
         ordered = _order_counts(body.order_topic_conf)
@@ -31,9 +31,9 @@ class ClientRoute:
 
     @classmethod
     def of_pattern(cls, topic: str, body: TopicRoute, queues_max: int) -> "ClientRoute":
-        """Of a topic that is not there yet: where the topic is that it will be made after.
+        """Guess the route of a missing topic from the topic whose settings it will get.
 
-        Brokers make no more queues than they are asked for, nor than the pattern has.
+        Brokers create at most `queues_max` queues, and at most as many as the pattern has.
         """
         bounded = [
             QueueData(
@@ -66,7 +66,7 @@ def _queues(topic: str, counts: list[tuple[str, int]]) -> tuple[MessageQueue, ..
 
 
 def _order_counts(text: str | None) -> list[tuple[str, int]]:
-    """Of `broker:count;broker:count`, which an operator sets so that queues stay what they are."""
+    """Parse `broker:count;broker:count`, by which an operator fixes the queues of a topic."""
     found = []
     for part in (text or "").split(";"):
         name, _, count = part.partition(":")

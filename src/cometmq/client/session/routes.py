@@ -1,4 +1,4 @@
-"""Topic to queues, broker to address: fetched, kept, fetched again from time to time."""
+"""The cache of routes (topic to queues) and broker addresses, refreshed periodically."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Routes:
-    """What is known of the cluster. Whoever asks for a topic has it kept up to date."""
+    """Routes and broker addresses. A topic that was requested once is refreshed from then on."""
 
     def __init__(self, servers: NameServers, address_map: Mapping[str, str]) -> None:
         self._servers = servers
@@ -30,35 +30,35 @@ class Routes:
         self._fetches = _Shared(self._fetch)
         self._patterns = _Shared(self._asked)
         self._addresses: dict[str, Mapping[int, str]] = {}  # of brokers, by name and id
-        self._unserved: set[str] = set()  # brokers that no route had at the last refresh
+        self._unserved: set[str] = set()  # brokers that were in no route at the last refresh
         self._listeners: list[Callable[[ClientRoute], None]] = []
         self._broker_listeners: list[Callable[[], object]] = []
 
     def on_change(self, tell: Callable[[ClientRoute], None]) -> Callable[[], None]:
-        """Tell of each route that is new or has changed; call what it returns to tell no more."""
+        """Call `tell` with each new or changed route; the returned function ends that."""
         self._listeners.append(tell)
         return partial(self._listeners.remove, tell)
 
     def on_new_broker(self, tell: Callable[[], object]) -> None:
-        """Tell when there is a broker, or an address of one, that was not known."""
+        """Call `tell` when a broker or an address of a broker is new."""
         self._broker_listeners.append(tell)
 
     def known(self, topic: str) -> ClientRoute | None:
-        """The route as it was last seen."""
+        """Return the cached route, or None."""
         return self._routes.get(topic)
 
     async def of(self, topic: str) -> ClientRoute:
-        """The route, fetched if it is not known; NoRoute if there is none."""
+        """Return the cached route, or fetch it. Raises NoRoute if the topic has none."""
         return self._routes.get(topic) or await self.fetch(topic)
 
     async def fetch(self, topic: str) -> ClientRoute:
-        """The route as it is now; who asks meanwhile shares the answer."""
+        """Fetch the route; concurrent callers share one request."""
         return await self._fetches.of(topic)
 
     async def of_new(self, topic: str, pattern: str, queues_max: int) -> ClientRoute:
-        """The route; of a topic that is not there, the one it would get: after the pattern's.
+        """Return the route; for a missing topic, a guess from the route of `pattern`.
 
-        That one is a guess, and is not kept.
+        A guess is not cached here.
         """
         try:
             return await self.of(topic)
@@ -66,7 +66,7 @@ class Routes:
             try:
                 body = await self._patterns.of(pattern)
             except NoRoute:
-                pass  # no broker makes topics by itself: the first answer says what to do
+                pass  # no broker creates topics: the first error says what to do
             else:
                 route = ClientRoute.of_pattern(topic, body, queues_max)
                 self._note_brokers(route)
@@ -74,7 +74,7 @@ class Routes:
             raise
 
     async def refresh(self) -> None:
-        """Fetch all again; what cannot be had just now stays as it is."""
+        """Fetch all cached routes again; a route that cannot be fetched stays unchanged."""
         found = await asyncio.gather(*map(self.fetch, list(self._routes)), return_exceptions=True)
         for error in found:
             if isinstance(error, NoRoute):
@@ -87,18 +87,18 @@ class Routes:
         self._forget_brokers()
 
     def address_of(self, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
-        """Of one node of a broker."""
+        """Return the address of one node of a broker, or None."""
         address = self._addresses.get(broker_name, {}).get(broker_id)
         return address and self._address_map.get(address, address)
 
     def any_address_of(self, broker_name: str) -> str | None:
-        """Of the master; of a slave, if there is no master."""
+        """Return the address of the master, or of a slave if there is no master."""
         nodes = self._addresses.get(broker_name, {})
         return self.address_of(broker_name, min(nodes)) if nodes else None
 
     @property
     def brokers(self) -> dict[str, dict[int, str]]:
-        """All that are known: addresses to connect to, by name and id."""
+        """The addresses of all known brokers, by name and id."""
         return {
             name: {each: self._address_map.get(address, address) for each, address in nodes.items()}
             for name, nodes in self._addresses.items()
@@ -133,7 +133,7 @@ class Routes:
                 tell()
 
     def _forget_brokers(self) -> None:
-        """Those that no route had at two refreshes in a row: a guess, too, lives for a while."""
+        """Drop brokers that were in no route at two consecutive refreshes; guesses need one."""
         served = {name for route in self._routes.values() for name in route.brokers}
         unserved = self._addresses.keys() - served
         for name in unserved & self._unserved:
@@ -142,22 +142,22 @@ class Routes:
 
 
 class _Shared(Generic[T]):
-    """Work by topic: who asks while it is under way shares what it comes to."""
+    """Work by topic: concurrent callers share one task."""
 
     def __init__(self, work: Callable[[str], Coroutine[Any, Any, T]]) -> None:
         self._work = work
-        self._under_way: dict[str, asyncio.Task[T]] = {}
+        self._in_flight: dict[str, asyncio.Task[T]] = {}
 
     async def of(self, topic: str) -> T:
-        """What it comes to."""
-        task = self._under_way.get(topic)
+        """Return the result of the running task, or start one."""
+        task = self._in_flight.get(topic)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._work(topic))
-            self._under_way[topic] = task
+            self._in_flight[topic] = task
             task.add_done_callback(partial(self._ended, topic))
         return await asyncio.shield(task)
 
     def _ended(self, topic: str, task: "asyncio.Task[T]") -> None:
-        del self._under_way[topic]
+        del self._in_flight[topic]
         if not task.cancelled():
-            task.exception()  # which may be nobody's any more: all who asked have given up
+            task.exception()  # retrieved here: all callers may have given up

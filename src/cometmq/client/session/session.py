@@ -1,7 +1,7 @@
-"""What the producers and consumers of a client share: connections, routes, heartbeats.
+"""A session: the connections, routes and heartbeats that clients share.
 
-It knows no producer or consumer: they join its members. One that is given a session uses it; one
-that is not makes its own.
+Producers and consumers join a session as members. A client that is created without a session
+creates its own.
 """
 
 import asyncio
@@ -38,11 +38,26 @@ from cometmq.remoting.pool import Pool
 from cometmq.remoting.tls import client_context
 from cometmq.seams import Clock, Net, RealClock, RealNet
 
-_LANE_MAX = 10_000  # requests of brokers that wait for an answer of ours
+_LANE_MAX = 10_000  # requests of brokers in flight
 
 
 class Session:
-    """See the top of the file. It belongs to one loop, and to the process that made it."""
+    """Connections, routes and heartbeats that several producers and consumers share.
+
+    To share a session, pass it to each client and close it after them::
+
+        async with Session(ClientConfig(name_servers="127.0.0.1:9876")) as session:
+            async with Producer("shop", session=session) as producer:
+                ...
+
+    A session belongs to one event loop and to the process that created it. Programs use the
+    constructor, `client_id`, `on_connection` and `close`; the other methods serve the clients.
+
+    Args:
+        config: Settings that the clients share.
+        clock: Replaces the system clock in tests.
+        net: Replaces the network in tests.
+    """
 
     def __init__(
         self, config: ClientConfig, *, clock: Clock | None = None, net: Net | None = None
@@ -77,14 +92,16 @@ class Session:
             config.client_id, self.members, self.pool, self.routes, self.api_timeout_ms
         )
         self.unique_key = UniqueKeys(_address_bytes(config.client_ip), self.clock)
-        self.loop: asyncio.AbstractEventLoop | None = None  # on which it has begun
-        self.closed_why = ""  # as long as it is not
+        self.loop: asyncio.AbstractEventLoop | None = (
+            None  # the loop on which the first client joined
+        )
+        self.closed_why = ""  # empty while the session is open
         self._closing: asyncio.Task[None] | None = None
         _all.add(self)
 
     @classmethod
     def own(cls, config: ClientConfig, *, keep_name: bool = False) -> Self:
-        """Of one client alone: with an instance name that no other has, unless it must keep it."""
+        """Create the session of one client; its instance name is unique unless `keep_name`."""
         if not keep_name:
             config = config.with_own_instance(os.getpid(), time.time_ns())
         return cls(config)
@@ -97,53 +114,53 @@ class Session:
 
     @property
     def client_id(self) -> str:
-        """Who we are to brokers."""
+        """The id by which brokers know this client: `ip@instance`."""
         return self.config.client_id
 
     def check_open(self) -> None:
-        """Closed, if it is."""
+        """Raise Closed if the session is closed."""
         if self.closed_why:
             raise Closed(self.closed_why)
 
     def check_here(self) -> None:
-        """Closed, if it is, or of another loop, whose answers would never be heard on this one."""
+        """Raise Closed if the session is closed or belongs to another event loop."""
         self.check_open()
         if self.loop not in (None, asyncio.get_running_loop()):
-            raise Closed("it was started on another event loop: make one for each loop")
+            raise Closed("the client was started on another event loop: create one for each loop")
 
     async def join_producer(self, member: ProducerMember) -> None:
-        """It counts from the next heartbeat on, which is now for the brokers that are known."""
+        """Add a member and send a heartbeat to the known brokers."""
         self._begin()
         self.members.join_producer(member)
         try:
             await self.heart.beat()
-        except BaseException:  # cancelled, for one
+        except BaseException:  # for example cancellation
             self.members.leave_producer(member)
             raise
 
     async def join_consumer(self, member: ConsumerMember) -> None:
-        """It counts from the next heartbeat on, which is now for the brokers that are known."""
+        """Add a member and send a heartbeat to the known brokers."""
         self._begin()
         self.members.join_consumer(member)
         try:
             await self.heart.beat()
-        except BaseException:  # cancelled, for one
+        except BaseException:  # for example cancellation
             self.members.leave_consumer(member)
             raise
 
-    # Who leaves counts no more before brokers are told: no heartbeat may then bring it back. In a
-    # closed session, or the copy of one in a forked child, there is nobody to tell.
+    # A member is removed before the brokers are notified, so that no heartbeat can add it again. A
+    # closed session, or its copy in a forked child, has no connections and notifies nobody.
 
     async def leave_producer(self, member: ProducerMember) -> None:
-        """It counts no more, and brokers are told."""
+        """Remove a member and notify the brokers."""
         addresses = self.heart.addresses()
         self.members.leave_producer(member)
         if not self.closed_why:
             await self.heart.leave(addresses, producer=member.group)
 
     async def leave_consumer(self, member: ConsumerMember) -> None:
-        """It counts no more, and brokers are told."""
-        addresses = self.heart.addresses()  # slaves too, while it is still a consumer
+        """Remove a member and notify the brokers."""
+        addresses = self.heart.addresses()  # includes slaves while it is a member
         self.members.leave_consumer(member)
         if not self.closed_why:
             await self.heart.leave(addresses, consumer=member.group)
@@ -157,7 +174,7 @@ class Session:
         *,
         timeout_ms: int | None = None,
     ) -> Command:
-        """The response of a broker that grants what is asked; Refused, with its reason, if not."""
+        """Send a request and return the response. Raises Refused if the broker declines."""
         self.check_here()
         if timeout_ms is None:
             timeout_ms = self.api_timeout_ms
@@ -181,23 +198,24 @@ class Session:
         return self.connections.on_connection(callback)
 
     def master_of(self, broker_name: str) -> str:
-        """Its address; NoRoute if it is not known."""
+        """Return the address of a master. Raises NoRoute if it is unknown."""
         address = self.routes.address_of(broker_name)
         if address is None:
-            raise NoRoute(f"the master of broker {broker_name} is not known: is it down?")
+            raise NoRoute(f"broker {broker_name} has no known master: check that it is running")
         return self.vip(address)
 
     def vip(self, address: str) -> str:
-        """The second port of a broker, where it takes no pulls, if that is wished."""
+        """Return the broker's second port if `vip_channel_enabled` is set, else its address."""
         return second_port_of(address) if self.config.vip_channel_enabled else address
 
     async def close(self) -> None:
-        """End all that goes on. Members leave before.
+        """Close all connections. Close the clients that share the session first.
 
-        Who is cancelled meanwhile still waits for the end, which is soon, and does not stop it.
+        Further calls wait for the first one. If the caller is cancelled, closing still completes
+        before the cancellation is raised.
         """
         if not self.closed_why:
-            self.closed_why = "it is closed"
+            self.closed_why = "the client is closed"
             self._closing = asyncio.get_running_loop().create_task(self._end())
         if self._closing is not None:
             try:
@@ -213,9 +231,11 @@ class Session:
             await self.pool.close()
 
     def forked(self) -> None:
-        """We are the copy of a session in a child process: the connections are the parent's."""
-        self.closed_why = "it was made before a fork: make another in the child process"
-        self._closing = None  # the parent's
+        """Disable this copy in a forked child: the connections belong to the parent."""
+        self.closed_why = (
+            "the client was created before a fork: create another one in the child process"
+        )
+        self._closing = None  # it belongs to the parent
         self.pool.leave_behind()
 
     def _peer_at(self, address: str) -> str:
@@ -242,7 +262,7 @@ class Session:
 
 
 def _address_bytes(client_ip: str) -> bytes:
-    """What unique keys begin with: as in Java, a client may call itself what is no address."""
+    """Return the address in unique keys; `client_ip` may be any string, as in Java."""
     try:
         return ip_address(client_ip).packed
     except ValueError:

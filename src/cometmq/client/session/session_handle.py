@@ -1,4 +1,4 @@
-"""The session of one client: its own, made for it and closed with it, or one that others share."""
+"""The session of a client: its own, which is closed with the client, or a shared one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ _SESSION = Optional(Session)
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A session, and whether it ends with the client."""
+    """A session, and whether it is closed with the client."""
 
     session: Session
     is_own: bool
 
     async def end(self) -> None:
-        """Close it, if it was made for this client."""
+        """Close the session if it belongs to this client alone."""
         if self.is_own:
             await self.session.close()
 
@@ -32,9 +32,9 @@ def lease(
     *,
     keep_name: bool = False,
 ) -> Lease:
-    """Of what a client was given: a session, or settings, or name servers, or none of them."""
+    """Return the session for the arguments of a client, of which at most one is given."""
     if sum(given is not None for given in (name_servers, client, session)) > 1:
-        raise BadSetting("give one of name_servers, client and session: each says it all")
+        raise BadSetting("name_servers, client and session are mutually exclusive")
     client, session = _CLIENT.check("client", client), _SESSION.check("session", session)
     if session is not None:
         session.check_open()

@@ -1,4 +1,4 @@
-"""Signs every request of a client that has an account."""
+"""Signs every request of a client that has an access key."""
 
 from dataclasses import dataclass, field
 
@@ -9,14 +9,14 @@ from cometmq.protocol.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE, si
 
 @dataclass(frozen=True, slots=True)
 class Signing:
-    """A hook of the calling side."""
+    """A hook that signs requests."""
 
     access_key: str
     secret_key: str = field(repr=False)
     security_token: str = field(default="", repr=False)
 
     def before(self, peer: str, request: Command) -> None:
-        """Add the account and the signature."""
+        """Add the access key and the signature to a request."""
         fields = request.ext_fields | {ACCESS_KEY: self.access_key}
         if self.security_token:
             fields[SECURITY_TOKEN] = self.security_token
