@@ -12,7 +12,7 @@ from cometmq.local_address import local_ip
 from cometmq.namesrv.server import NameServer
 from cometmq.namesrv.startup import namesrv_settings
 from cometmq.protocol.bodies.tables import TopicConfig
-from cometmq.seams import Clock
+from cometmq.seams import Clock, Disk
 from cometmq.settings.start_settings import Given
 
 LOOPBACK = "127.0.0.1"
@@ -49,6 +49,7 @@ class Standalone:
         settings: Mapping[str, str] | None = None,
         clock: Clock | None = None,
         message_clock: Clock | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self._folder = folder
         self._host = host
@@ -57,6 +58,7 @@ class Standalone:
         self._broker_port = broker_port
         self._settings = dict(settings or {})
         self._clock, self._message_clock = clock, message_clock
+        self._disk = disk
         self._stack = AsyncExitStack()
         self.broker: Broker
         self.name_server = ""  # host:port, set when it runs
@@ -101,7 +103,9 @@ class Standalone:
             "namesrvAddr": self.name_server,
         }
         chosen = broker_settings(Given(self._settings, file=values))
-        return Broker(*chosen, clock=self._clock, message_clock=self._message_clock)
+        return Broker(
+            *chosen, clock=self._clock, message_clock=self._message_clock, disk=self._disk
+        )
 
 
 @contextmanager

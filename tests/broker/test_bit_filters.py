@@ -19,7 +19,7 @@ from cometmq.store.queue.extended_queue import ExtendedCode
 from cometmq.store.queue.queue_extension import QueueExtension, is_address
 from cometmq.store.queue.reader import Reader
 from cometmq.store.queue.results import Unit
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 
 EXTENDED = {"enable_consume_queue_ext": True, "mapped_file_size_consume_queue_ext": 1024}
 ON = {"store_settings": EXTENDED, "enable_calc_filter_bit_map": True}

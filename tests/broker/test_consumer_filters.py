@@ -14,7 +14,7 @@ from cometmq.protocol.filter.tags import subscription_of
 from cometmq.protocol.records.properties import encode_properties
 from cometmq.store.queue.extended_queue import ExtendedCode
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 
 PATH = Path("/store/config/consumerFilter.json")
 DAY_MS = 86_400_000

@@ -18,7 +18,7 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.filter.tags import subscription_of
 from cometmq.protocol.java.values import hash_code
 from cometmq.settings.live_settings import LiveSettings
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 
 GROUP = GroupConfig(group_name="G")
 OWN = {"sys_flag": WITH_SUBSCRIPTION}

@@ -12,7 +12,7 @@ from cometmq.errors import BadName
 from cometmq.protocol.bodies.tables import GroupConfig
 from cometmq.settings.live_settings import LiveSettings
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 
 PATH = Path("/store/config/subscriptionGroup.json")
 

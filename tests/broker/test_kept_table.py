@@ -10,7 +10,7 @@ from broker.whole import FOLDER, at_broker
 from cometmq.broker.tables.table_file import KeptTable
 from cometmq.errors import BadState
 from cometmq.protocol.bodies.tables import GroupConfig, KeyValues
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 
 PATH = Path("/store/config/table.json")
 

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from cometmq.broker.tables.offsets import ConsumerOffsets
 from cometmq.protocol.limits import DIALECT_SIZE_MAX
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 
 PATH = Path("/store/config/consumerOffset.json")
 NAMES = st.sampled_from(["a", "b", "a-b", "%RETRY%a"])

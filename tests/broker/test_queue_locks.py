@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from cometmq.broker.tables.queue_locks import EXPIRES_MS, QueueLockTable
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 
 QUEUES = [MessageQueue("T", "broker-a", queue_id) for queue_id in range(3)]
 GROUPS = st.sampled_from(["G", "H"])

@@ -6,7 +6,7 @@ from broker.whole import FOLDER, at_broker
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.remoting.dispatch import Reply
 from cometmq.store.config import FlushDiskType, StoreConfig
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 
 HOUR_MS = 3_600_000
 FLUSH_OFTEN = {"flush_interval_commit_log": 1_000, "flush_commit_log_least_pages": 0}

@@ -28,7 +28,7 @@ from cometmq.settings.settings import as_texts
 from cometmq.store.config import StoreConfig
 from cometmq.store.log.new_message import NewMessage
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 
 FOLDER = Path("/store")
 SMALL = {

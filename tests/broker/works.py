@@ -32,7 +32,7 @@ from cometmq.store.config import StoreConfig
 from cometmq.store.log.new_message import NewMessage
 from cometmq.store.message_store import MessageStore
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 from store.rig import NOON_MS, read_all
 
 FOLDER = Path("/store")

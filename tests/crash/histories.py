@@ -12,7 +12,6 @@ from cometmq.errors import StoreFailed
 from cometmq.store.index.tag_and_keys import marks_of
 from cometmq.store.message_store import MessageStore
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import (
     EVERY_KEY,
     FILE_SIZE,
@@ -34,6 +33,7 @@ from crash.rig import (
     settled,
     vouched,
 )
+from crash.shadow_disk import ShadowDisk
 
 KINDS = (
     "sync", "async", "sync, held", "async, held", "sync, clock set back", "sync, failing",

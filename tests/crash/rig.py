@@ -32,7 +32,7 @@ from cometmq.store.queue.results import GetStatus, Stored
 from cometmq.store.recovery.checkpoint import read_checkpoint
 from cometmq.store.state_file import StateFile
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import PowerCut, ShadowDisk
+from crash.shadow_disk import PowerCut, ShadowDisk
 
 START_MS = 1_700_000_000_000
 ROOT = "/store"

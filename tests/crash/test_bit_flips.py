@@ -24,8 +24,8 @@ from cometmq.store.log.new_message import NewMessage
 from cometmq.store.message_store import MessageStore
 from cometmq.store.queue.results import GetStatus
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import FILE_SIZE, QUEUES, START_MS, History, Sent, open_store, put, running, settled
+from crash.shadow_disk import ShadowDisk
 
 FLIPS = os.environ.get("COMETMQ_FLIPS", "3000")
 RECORDS = 200  # whose every bit is flipped, where all are wanted

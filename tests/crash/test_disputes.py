@@ -18,8 +18,8 @@ from cometmq.protocol.records.message import HEADS, unpack_records
 from cometmq.protocol.records.properties import encode_properties
 from cometmq.store.log.new_message import NewMessage
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import FOREVER_MS, START_MS, open_store, rebuild, running, settled
+from crash.shadow_disk import ShadowDisk
 
 LOG = Path("/store/commitlog/00000000000000000000")
 QUEUE_ID_END, QUEUE_OFFSET_END = 15, 27

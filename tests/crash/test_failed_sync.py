@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from cometmq.errors import StoreFailed
-from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import EVERY_KEY, History, check, put, running
+from crash.shadow_disk import ShadowDisk
 
 BEFORE = 3  # messages that were on disk
 LOST = 4  # that a failed sync was to write
@@ -61,7 +61,7 @@ def test_no_more_than_the_tail_is_written_again(monkeypatch):
     async def story():
         disk, history = await failed(Random(1))
         monkeypatch.setattr(
-            "cometmq.testing.shadow_disk.ShadowRegion.rewrite",
+            "crash.shadow_disk.ShadowRegion.rewrite",
             lambda region, start, end: asked.append((start, end)),
         )
         async with running(disk):

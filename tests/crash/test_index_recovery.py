@@ -12,9 +12,9 @@ from random import Random
 import pytest
 
 from cometmq.store.index.index_file import HEADER
-from cometmq.testing.shadow_disk import ShadowDisk
-from cometmq.testing.shadow_files import SECTOR_SIZE
 from crash.rig import EVERY_KEY, History, check, put, running
+from crash.shadow_disk import ShadowDisk
+from crash.shadow_files import SECTOR_SIZE
 
 INDEX = Path("/store/index")
 START_MS = 1_700_000_000_000

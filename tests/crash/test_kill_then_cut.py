@@ -6,8 +6,8 @@ What is to hold is in docs/disk.md, section 6.
 import asyncio
 from random import Random
 
-from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import EVERY_KEY, History, check, put, running
+from crash.shadow_disk import ShadowDisk
 
 PUTS = 4
 CUTS = 4  # of each killed one

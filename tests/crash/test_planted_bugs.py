@@ -15,10 +15,10 @@ from cometmq.store.index import index_file
 from cometmq.store.log import commit_log, flusher, walk
 from cometmq.store.queue import consume_queue, file_runs, queue_files, queue_table
 from cometmq.store.recovery import checkpoint, rebuild, recovery
-from cometmq.testing.shadow_disk import ShadowDisk
-from cometmq.testing.shadow_files import ShadowFile
 from crash.histories import CLEANING_KINDS, KINDS, crash_states
 from crash.rig import EVERY_KEY
+from crash.shadow_disk import ShadowDisk
+from crash.shadow_files import ShadowFile
 from crash.test_bit_flips import flip_some
 from crash.test_failed_sync import cut_after_a_restart
 from crash.test_index_recovery import half_an_entry

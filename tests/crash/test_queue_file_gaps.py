@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from cometmq.store.queue.file_runs import file_bases
-from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import CHECKPOINT, EVERY_KEY, QUEUES, ROOT, History, check, put_burst, running
+from crash.shadow_disk import ShadowDisk
 
 BURSTS = 12
 

@@ -20,8 +20,8 @@ from cometmq.protocol.records.message import unpack_records
 from cometmq.store.message_store import MessageStore
 from cometmq.store.queue.results import GetStatus
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import CHECKPOINT, QUEUES, ROOT, START_MS, History, Sent, open_store, put, put_batch
+from crash.shadow_disk import ShadowDisk
 
 SETS = int(os.environ.get("COMETMQ_QUEUE_FILE_SETS", "60"))
 FOLDER = Path(ROOT) / "consumequeue"

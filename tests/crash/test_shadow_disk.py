@@ -8,8 +8,8 @@ import pytest
 
 from cometmq.disk import RealDisk
 from cometmq.errors import BadState
-from cometmq.testing.shadow_disk import PowerCut, ShadowDisk
-from cometmq.testing.shadow_files import SECTOR_SIZE
+from crash.shadow_disk import PowerCut, ShadowDisk
+from crash.shadow_files import SECTOR_SIZE
 
 PATH = Path("/a/b/file")
 SIZE = 4 * SECTOR_SIZE

@@ -17,7 +17,6 @@ import pytest
 from cometmq.protocol.records.properties import encode_properties
 from cometmq.store.log.new_message import NewMessage
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import ShadowDisk
 from crash.rig import (
     HOSTS,
     QUEUES,
@@ -31,6 +30,7 @@ from crash.rig import (
     running,
     settled,
 )
+from crash.shadow_disk import ShadowDisk
 
 STEP = int(os.environ.get("COMETMQ_TORN_STEP", "7"))
 LOG = Path("/store/commitlog") / f"{0:020}"

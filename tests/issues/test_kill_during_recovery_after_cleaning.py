@@ -9,7 +9,7 @@ import asyncio
 from pathlib import Path
 
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 from store.rig import message, open_store, read_all
 
 KEPT_MS = 72 * 3_600_000

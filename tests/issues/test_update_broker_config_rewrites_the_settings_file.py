@@ -12,7 +12,7 @@ import pytest
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.settings.live_settings import LiveSettings
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 from peers.configured import ConfiguredBroker, ConfiguredNamesrv, shown, update
 
 # Comments, blank lines, both line ends, a continuation, escapes, a key twice, one without effect.

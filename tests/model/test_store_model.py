@@ -18,7 +18,7 @@ from cometmq.errors import BeingDeleted
 from cometmq.protocol.java.values import hash_code
 from cometmq.protocol.records.hosts import Host
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 from store.rig import EVER_MS, NOON_MS, SIZES, message, open_store, records
 
 EXAMPLES = int(os.environ.get("COMETMQ_MODEL_EXAMPLES", "100"))

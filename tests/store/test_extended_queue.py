@@ -13,7 +13,7 @@ from cometmq.store.queue.extended_queue import ExtendedCode, ExtendedQueue
 from cometmq.store.queue.queue_extension import is_address
 from cometmq.store.queue.queue_files import write_in_order
 from cometmq.store.queue.results import UnitVerdict
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 
 FOLDER = Path("/store/consumequeue/T/0")
 EXTENSION = Path("/store/consumequeue_ext/T/0")

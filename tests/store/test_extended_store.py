@@ -12,7 +12,7 @@ import pytest
 from cometmq.store.message_store import MessageStore
 from cometmq.store.queue.extended_queue import ExtendedCode
 from cometmq.testing.clock import ManualClock
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 from store.rig import HOST, config_of, message
 
 FOLDER = Path("/store")

@@ -11,7 +11,7 @@ import pytest
 from cometmq.disk import RealDisk
 from cometmq.errors import BadState, Malformed
 from cometmq.store.state_file import StateFile
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 
 
 class Killed(BaseException):

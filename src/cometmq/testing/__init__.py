@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cometmq.testing.embedded import EmbeddedCluster as EmbeddedCluster
+    from cometmq.testing.faulty_disk import FaultyDisk as FaultyDisk
 
-__all__ = ["EmbeddedCluster"]
+__all__ = ["EmbeddedCluster", "FaultyDisk"]
 
 
 if not TYPE_CHECKING:  # or a type checker would accept any name
@@ -15,4 +16,8 @@ if not TYPE_CHECKING:  # or a type checker would accept any name
             from cometmq.testing.embedded import EmbeddedCluster
 
             return EmbeddedCluster
+        if name == "FaultyDisk":
+            from cometmq.testing.faulty_disk import FaultyDisk
+
+            return FaultyDisk
         raise AttributeError(f"cometmq.testing has no {name!r}")

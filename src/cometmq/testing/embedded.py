@@ -11,6 +11,7 @@ from cometmq.client.fields import Folder, Text, Whole
 from cometmq.errors import BadSetting, Closed
 from cometmq.protocol.java.values import java_text
 from cometmq.standalone import Standalone
+from cometmq.testing.faulty_disk import FaultyDisk
 from cometmq.testing.hurried_clock import HurriedClock
 
 _TOPIC = Text(blank=False)
@@ -27,15 +28,21 @@ class EmbeddedCluster:
         folder: Folder of the store, which is kept. The default is a temporary folder, which is
             deleted when the cluster is closed.
         settings: Settings of the broker, by RocketMQ's names.
+        disk: The disk of the broker, for example a `FaultyDisk`. The default is the file system.
     """
 
     def __init__(
-        self, folder: Path | None = None, *, settings: Mapping[str, str] | None = None
+        self,
+        folder: Path | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        disk: FaultyDisk | None = None,
     ) -> None:
         self.folder = Folder().check("folder", folder)  # a temporary one: None until start()
         self._is_temporary = folder is None
         self._settings = _checked(settings)
         self._clock = HurriedClock()
+        self._disk = disk
         self._standalone: Standalone | None = None
 
     @property
@@ -63,7 +70,11 @@ class EmbeddedCluster:
             self.folder = Path(tempfile.mkdtemp(prefix="cometmq-"))
         clock = self._clock
         self._standalone = Standalone(
-            self.folder, settings=self._settings, clock=clock.of_connections, message_clock=clock
+            self.folder,
+            settings=self._settings,
+            clock=clock.of_connections,
+            message_clock=clock,
+            disk=self._disk,
         )
         try:
             await self._standalone.__aenter__()

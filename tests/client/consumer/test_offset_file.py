@@ -10,7 +10,7 @@ from cometmq.client.consumer.shared.offset_file import OffsetFile, offsets_path
 from cometmq.disk import RealDisk
 from cometmq.errors import BadName, BadSetting, BadState
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.testing.shadow_disk import ShadowDisk
+from crash.shadow_disk import ShadowDisk
 
 ONE, TWO = MessageQueue("orders", "broker-a", 0), MessageQueue("orders", "broker-a", 1)
 PATH = offsets_path(Path("/home/.rocketmq_offsets"), "10.0.0.1@DEFAULT", "group")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from cometmq.blocking.face import Face, calls, waits
 from cometmq.testing import embedded as awaited
+from cometmq.testing.faulty_disk import FaultyDisk
 
 
 class EmbeddedCluster(Face[awaited.EmbeddedCluster]):
@@ -15,9 +16,13 @@ class EmbeddedCluster(Face[awaited.EmbeddedCluster]):
     """
 
     def __init__(
-        self, folder: Path | None = None, *, settings: Mapping[str, str] | None = None
+        self,
+        folder: Path | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        disk: FaultyDisk | None = None,
     ) -> None:
-        super().__init__(awaited.EmbeddedCluster(folder, settings=settings))
+        super().__init__(awaited.EmbeddedCluster(folder, settings=settings, disk=disk))
 
     @property
     def name_server(self) -> str:

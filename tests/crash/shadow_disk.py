@@ -17,7 +17,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from cometmq.errors import BadState, InUse
-from cometmq.testing.shadow_files import ALWAYS_NEW_MS, Names, ShadowFile, folder_of
+from crash.shadow_files import ALWAYS_NEW_MS, Names, ShadowFile, folder_of
 
 T = TypeVar("T")
 
