@@ -166,7 +166,7 @@ def test_settings_can_be_copied_and_pickled():
         (ProducerConfig, {"retries": True}, "whole number"),
         (ProducerConfig, {"retries": "2"}, "whole number"),
         (ProducerConfig, {"group": ""}, "the group name is empty"),
-        (ProducerConfig, {"group": "a b"}, "may hold only letters"),
+        (ProducerConfig, {"group": "a b"}, "may contain only letters"),
         (ProducerConfig, {"group": "DEFAULT_PRODUCER"}, "is reserved"),
         (PushConsumerConfig, {"group": "DEFAULT_CONSUMER"}, "is reserved"),
         (PushConsumerConfig, {"consume_message_batch_max_size": 1025}, "from 1 to 1024"),
