@@ -46,7 +46,7 @@ def test_a_failure_holds_up_its_queue_and_no_other(cluster):
         topic = named("Orderly")
         await make_topic(cluster, topic, 2)
         await send(cluster, topic, ["bad", "x", "a", "y", "b", "z"], queues=2)
-        answers = iter([Suspend(50), RuntimeError("again"), Ack(0), None])
+        answers = iter([Suspend(0.05), RuntimeError("again"), Ack(0), None])
 
         def answer(message):
             said = next(answers) if message.text() == "bad" else None
@@ -71,7 +71,7 @@ def test_what_fails_too_often_is_a_dead_letter_and_the_queue_goes_on(cluster):
         topic, group = named("Orderly"), named("buried")
         await make_topic(cluster, topic)
         await send(cluster, topic, ["a", "bad", "b"], colour="red")
-        seen = Seen(lambda message: Suspend(10) if message.text() == "bad" else None)
+        seen = Seen(lambda message: Suspend(0.01) if message.text() == "bad" else None)
         consumer = consumer_of(cluster, group, max_reconsume_times=2)
         async with (
             listening(consumer, topic, seen, orderly=True),

@@ -241,6 +241,6 @@ def _orderly(listener: _Listener, is_list: bool) -> Callable[[Any], Outcome]:
         if status is not ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
             log.error("a listener returned %r, and its queue waits a moment", status)
         wait_ms = context.suspendCurrentQueueTimeMillis
-        return Suspend(None if wait_ms == _AS_SET else wait_ms)
+        return Suspend(None if wait_ms == _AS_SET else max(wait_ms, 0) / 1000)
 
     return handle

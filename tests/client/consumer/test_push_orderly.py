@@ -95,7 +95,7 @@ def test_a_queue_is_unlocked_when_its_listener_has_ended():
 def test_a_failure_suspends_its_queue():
     async def story():
         broker = broker_of()
-        said = [Suspend(3_000), None, RuntimeError(), None]
+        said = [Suspend(3), None, RuntimeError(), None]
 
         def answer(message):
             outcome = said.pop(0)
@@ -119,7 +119,7 @@ def test_a_failure_suspends_its_queue():
 
 def test_what_fails_too_often_is_buried_and_if_that_fails_tried_again():
     async def story():
-        broker, taken = broker_of(), Taken(lambda message: Suspend(10))
+        broker, taken = broker_of(), Taken(lambda message: Suspend(0.01))
         broker.refuses[RequestCode.SEND_MESSAGE_V2] = ResponseCode.SYSTEM_ERROR
         broker.put("T", 0, b"a")
         async with consuming(broker, taken, orderly=True, max_reconsume_times=1):

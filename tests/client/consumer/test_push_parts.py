@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from client.received import received
+from cometmq.client.consumer.push.handlers import Handlers, MessageHandler
 from cometmq.client.consumer.push.listener import Listener, ListenerCall
 from cometmq.client.consumer.push.process_queue import ProcessQueue
 from cometmq.client.consumer.push.workers import LoopWorkers, ThreadWorkers
@@ -19,19 +20,23 @@ from cometmq.seams import RealClock
 from cometmq.testing.clock import ManualClock
 
 
-def call_of(*bodies):
+def call_of(handler, *bodies):
     messages = [received(offset, body) for offset, body in enumerate(bodies or (b"x",))]
-    return ListenerCall(None, ProcessQueue(), messages)
+    return ListenerCall(None, ProcessQueue(), messages, MessageHandler(handler))
+
+
+def listener_of(clock=None, **how):
+    return Listener(Handlers(), clock or RealClock(), **how)
 
 
 def ran(handler, **how):
-    call = call_of(b"a", b"b")
-    Listener(handler, RealClock(), **how).run(call)
+    call = call_of(handler, b"a", b"b")
+    listener_of(**how).run(call)
     return call
 
 
 def test_a_suspension_is_bounded_as_in_java():
-    assert [Suspend(ms).ms for ms in (None, 1, 500, 10**6, timedelta(seconds=2))] == [
+    assert [Suspend(each).ms for each in (None, 0.001, 0.5, 1000, timedelta(seconds=2))] == [
         None, 10, 500, 30_000, 2_000,
     ]  # fmt: skip
 
@@ -78,7 +83,7 @@ def test_what_is_no_coroutine_function_runs_in_threads():
 
     async def handler(message): ...
 
-    assert [Listener(each, RealClock()).is_async for each in (Handler(), handler, print)] == [
+    assert [MessageHandler(each).is_async for each in (Handler(), handler, print)] == [
         True, True, False,
     ]  # fmt: skip
 
@@ -107,19 +112,19 @@ def test_workers_run_so_many_at_a_time_and_tell_of_each(is_async):
 
         released = threading.Event()
         if is_async:
-            workers = LoopWorkers(3, done.extend, Listener(coroutine, RealClock()), RealClock())
+            workers = LoopWorkers(3, done.extend, listener_of(), RealClock())
         else:
-            workers = ThreadWorkers(3, done.extend, Listener(plain, RealClock()), "test")
+            workers = ThreadWorkers(3, done.extend, listener_of(), "test")
         calls = []
         while workers.has_room:
-            calls.append(call_of())
+            calls.append(call_of(coroutine if is_async else plain))
             workers.give(calls[-1])
         assert len(calls) == 6
         asyncio.get_running_loop().call_later(0.05, released.set)
         await workers.wait_until_idle()
         assert sorted(map(id, done)) == sorted(map(id, calls))
         assert most <= 3
-        workers.give(call_of())
+        workers.give(call_of(coroutine if is_async else plain))
         await workers.wait_until_idle()
         assert len(done) == 7
         workers.close()
@@ -134,9 +139,9 @@ def test_a_coroutine_that_never_waits_leaves_the_loop_its_turns():
         async def handler(message):
             clock._monotonic_ms += 6  # as if it had computed for so long
 
-        workers = LoopWorkers(1, lambda calls: None, Listener(handler, clock), clock)
+        workers = LoopWorkers(1, lambda calls: None, listener_of(clock), clock)
         for _ in range(8):
-            workers.give(call_of())
+            workers.give(call_of(handler))
         task = asyncio.create_task(asyncio.sleep(0))
         task.add_done_callback(lambda _: turns.append(workers._out))
         await workers.wait_until_idle()
@@ -153,8 +158,8 @@ def test_threads_outlive_a_loop_in_peace():
         released.wait(10)
 
     async def story():
-        workers = ThreadWorkers(1, lambda calls: None, Listener(handler, RealClock()), "late")
-        workers.give(call_of())
+        workers = ThreadWorkers(1, lambda calls: None, listener_of(), "late")
+        workers.give(call_of(handler))
         await asyncio.to_thread(begun.wait, 10)
         workers.close()
 

@@ -13,6 +13,7 @@ from cometmq.client.consumer.lite.assignment import Assignment
 from cometmq.client.consumer.lite.polling_info import polling_info
 from cometmq.client.consumer.shared.group_member import GroupMember
 from cometmq.client.consumer.shared.pulls import Pull, Pulls
+from cometmq.client.consumer.shared.queue_events import QueueEvents
 from cometmq.client.consumer.shared.subscriptions import Subscriptions
 from cometmq.client.durations import duration_ms
 from cometmq.client.session.session import Session
@@ -47,6 +48,7 @@ class LiteMember(GroupMember):
             max(1, duration_ms(session.config.pull_delay_when_exception)),
         )
         self._announced: set[str] = set()  # topics that a heartbeat has announced
+        self.events = QueueEvents(self.namespace)
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
         self._start_ms = 0
 
@@ -127,6 +129,9 @@ class LiteMember(GroupMember):
             log.warning("offsets of %s are not committed: %s", self.group, error)
         finally:
             await self._leave_group()
+            if self.by_hand is None:
+                self.events.revoked(self.assignment.queues)
+            await self.events.close()
 
     # Requests of brokers
 
@@ -173,16 +178,24 @@ class LiteMember(GroupMember):
         for queue in before:
             if queue not in now:
                 self._give_up(queue)
-        for queue in now:
+        fresh = [queue for queue in now if queue not in self.assignment]
+        for queue in fresh:
             self.assignment.add(queue)
+        if self.by_hand is None:
+            self.events.assigned(fresh)
 
     def _give_up(self, queue: MessageQueue) -> None:
         done = self.assignment.drop(queue)
         if self._config.auto_commit and done is not None:
             self.offsets.advance(queue, done)
-        task = self._session.background.start(self.offsets.leave(queue), f"leaving {queue}")
+        task = self._session.background.start(self._leave_queue(queue), f"leaving {queue}")
         self._leaving[queue] = task
         task.add_done_callback(partial(self._left, queue))
+
+    async def _leave_queue(self, queue: MessageQueue) -> None:
+        await self.offsets.leave(queue)
+        if self.by_hand is None:
+            self.events.revoked([queue])
 
     def _left(self, queue: MessageQueue, task: "asyncio.Task[None]") -> None:
         if self._leaving.get(queue) is task:

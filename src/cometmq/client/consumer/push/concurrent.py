@@ -52,24 +52,27 @@ class Concurrent(Consumption):
         for call in expired:
             log.error(
                 "%s has been processing %s for more than %d ms: sending it back",
-                self._listener.name,
+                "a function" if call.handler is None else call.handler.name,
                 call.messages[0],
                 limit_ms,
             )
             if call.owned is not None and call.process is call.owned.process:
                 self._later(call.owned, call.messages, _EXPIRED_LEVEL)
 
+    def _redelivery(self, message: ReceivedMessage) -> str:
+        if self._send_back is None:
+            return "skipped, because broadcasting consumers do not retry"
+        return self._send_back.redelivery(message)
+
     def _fill(self) -> None:
-        workers, batch_max = self._workers, self._listener.batch_max
+        workers = self._workers
         while workers.has_room and (owned := self._next_in_line()) is not None:
-            messages = owned.process.take(batch_max)
-            if not messages:
+            call = self._take(owned)
+            if call is None:
                 continue
             owned.become(OwnedState.READY)
             self._line.append(owned)
-            call = ListenerCall(owned, owned.process, messages)
             self._out.add(call)
-            self._hooks.before(call)
             workers.give(call)
 
     def _finished(self, calls: list[ListenerCall]) -> None:
@@ -79,8 +82,7 @@ class Concurrent(Consumption):
         for call in calls:
             owned, messages = call.owned, call.messages
             assert owned is not None, "only consume_directly has calls without a queue"
-            outcome = call.outcome(orderly=False)
-            self._hooks.after(call, outcome)
+            outcome = self._outcome(call)
             if call.process is not owned.process or owned.process.is_dropped:
                 continue  # the queue was released or restarted meanwhile
             good, delay_level = _split(outcome, len(messages))

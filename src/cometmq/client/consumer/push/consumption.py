@@ -1,5 +1,6 @@
 """What concurrent and orderly consumption share: the line of queues that wait for a worker."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
@@ -9,11 +10,16 @@ from cometmq.client.config import PushConsumerConfig
 from cometmq.client.consumer.push.hooks import Hooks
 from cometmq.client.consumer.push.listener import Listener, ListenerCall
 from cometmq.client.consumer.push.owned_queue import OwnedQueue, OwnedState
-from cometmq.client.consumer.push.workers import workers_for
+from cometmq.client.consumer.push.workers import HandlerWorkers
 from cometmq.client.consumer.shared.offsets import Offsets
+from cometmq.client.consumer.shared.outcomes import Outcome
 from cometmq.client.consumer.shared.send_back import SendBack
 from cometmq.client.consumer.shared.stats import ConsumerStats
+from cometmq.client.message import ReceivedMessage
+from cometmq.errors import Malformed
 from cometmq.seams import Clock
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +39,8 @@ class ConsumptionParts:
 class Consumption(ABC):
     """Hands messages of queues to the listener. It belongs to the loop.
 
-    Invariant: a queue is in `_line`, once, exactly while its state is READY; or it was given up
-    while it was there, and is skipped when its turn comes.
+    Invariant, until `drain`: a queue is in `_line`, once, exactly while its state is READY, or if
+    it was given up while it was there; then it is skipped when its turn comes.
     """
 
     def __init__(self, parts: ConsumptionParts) -> None:
@@ -46,7 +52,7 @@ class Consumption(ABC):
         self._background = parts.background
         self._stats = parts.stats
         self._hooks = parts.hooks
-        self._workers = workers_for(parts.listener, parts.config, parts.clock, self._finished)
+        self._workers = HandlerWorkers(parts.listener, parts.config, parts.clock, self._finished)
         self._line: deque[OwnedQueue] = deque()
         self._is_draining = False
 
@@ -90,9 +96,68 @@ class Consumption(ABC):
                 return owned
         return None
 
+    def _take(self, owned: OwnedQueue) -> ListenerCall | None:
+        """The next messages of a queue for one function; None if no message waits.
+
+        A batch ends before the first message for another function.
+        """
+        process, listener = owned.process, self._listener
+        handlers = listener.handlers
+        handler = handlers.only
+        if handler is not None:
+            messages = process.take(listener.batch_max)
+        else:
+            messages = process.take(1)
+            if messages:
+                handler = handlers.of(messages[0])
+                messages += process.take(
+                    listener.batch_max - 1, lambda message: handlers.of(message) is handler
+                )
+        if not messages:
+            return None
+        call = ListenerCall(owned, process, messages, handler)
+        if handler is not None:
+            self._hooks.before(call)
+        return call
+
+    def _outcome(self, call: ListenerCall) -> Outcome:
+        """The outcome of a call; failures are logged, and hooks are called."""
+        orderly = self.is_orderly
+        outcome = call.outcome(orderly=orderly)
+        handler = call.handler
+        if handler is None:
+            return outcome
+        if call.error is not None or call.is_mistake(orderly=orderly):
+            message = call.messages[0]
+            what = "failed" if call.error is not None else f"returned {call.returned!r}"
+            log.warning(
+                "%s of group %s %s for %s, attempt %d: %s",
+                handler.name,
+                self._config.group,
+                what,
+                message,
+                _attempt(message),
+                self._redelivery(message),
+                exc_info=call.error,
+            )
+        self._hooks.after(call, outcome)
+        return outcome
+
+    @abstractmethod
+    def _redelivery(self, message: ReceivedMessage) -> str:
+        """What happens to a message that failed, for the log."""
+
     @abstractmethod
     def _fill(self) -> None:
         """Give work to free workers."""
 
     @abstractmethod
     def _finished(self, calls: list[ListenerCall]) -> None: ...
+
+
+def _attempt(message: ReceivedMessage) -> int:
+    """Which delivery of the message this was, from 1."""
+    try:
+        return message.reconsume_times + 1
+    except Malformed:
+        return 1

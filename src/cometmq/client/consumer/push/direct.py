@@ -1,4 +1,4 @@
-"""One message that an operator gives to a listener, past all queues."""
+"""One message that an operator sends to a listener directly, without a queue."""
 
 import traceback
 from collections.abc import Mapping
@@ -20,9 +20,13 @@ _RESULT_OF: Mapping[type[Outcome], ConsumeResult] = {
 
 
 async def consume_directly(listener: Listener, message: ReceivedMessage) -> DirectConsumption:
-    """What the listener made of it; whatever that is, no offset changes."""
-    call = ListenerCall(None, ProcessQueue(), [message])
-    if listener.is_async:
+    """Run the function that wants this message, and report its outcome. No offset changes."""
+    handler = listener.handlers.of(message)
+    call = ListenerCall(None, ProcessQueue(), [message], handler)
+    remark = None
+    if handler is None:
+        remark = f"no function of this consumer wants messages tagged {message.tags}"
+    elif handler.is_async:
         await listener.run_async(call)
     else:
         await _run_in_thread(listener, call)
@@ -31,7 +35,7 @@ async def consume_directly(listener: Listener, message: ReceivedMessage) -> Dire
         remark = "".join(traceback.format_exception(call.error))
     else:
         outcome = call.outcome(orderly=listener.is_orderly)
-        result, remark = _RESULT_OF[type(outcome)], None
+        result = _RESULT_OF[type(outcome)]
         if isinstance(outcome, Ack) and outcome.count == 0:
             result = ConsumeResult.LATER
     return DirectConsumption(
@@ -44,7 +48,7 @@ async def consume_directly(listener: Listener, message: ReceivedMessage) -> Dire
 
 
 async def _run_in_thread(listener: Listener, call: ListenerCall) -> None:
-    """One of its own: a listener that never returns does not keep the process."""
+    """Use a daemon thread: a function that never returns must not keep the process alive."""
     workers = ThreadWorkers(1, lambda calls: None, listener, "consume-directly")
     workers.give(call)
     try:

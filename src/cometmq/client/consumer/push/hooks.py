@@ -1,4 +1,4 @@
-"""Those who watch the calls of a listener. Their mistakes are logged, and change nothing."""
+"""The hooks of a consumer, which observe calls of its listener."""
 
 import logging
 
@@ -9,27 +9,27 @@ log = logging.getLogger(__name__)
 
 
 class Hooks:
-    """In the order in which they came; told on the loop."""
+    """Calls hooks in the order of their registration. Their exceptions are logged and ignored."""
 
     def __init__(self) -> None:
         self._hooks: list[ConsumeHook] = []
 
     def add(self, hook: ConsumeHook) -> None:
-        """Tell it of all calls from now on."""
+        """Call this hook for all calls from now on."""
         self._hooks.append(hook)
 
     def before(self, call: ListenerCall) -> None:
-        """The messages go to the listener."""
+        """Call all hooks before a listener call."""
         for hook in self._hooks:
             try:
                 hook.before(call)
             except Exception:
-                log.exception("the hook %r failed before a call", hook)
+                log.exception("hook %r failed before a listener call", hook)
 
     def after(self, call: ListenerCall, outcome: Outcome) -> None:
-        """What it made of them."""
+        """Call all hooks after a listener call."""
         for hook in self._hooks:
             try:
                 hook.after(call, outcome)
             except Exception:
-                log.exception("the hook %r failed after a call", hook)
+                log.exception("hook %r failed after a listener call", hook)

@@ -45,6 +45,11 @@ class Orderly(Consumption):
         lock = owned.lock
         return lock is not None and self._clock.monotonic_ms() - lock.monotonic_ms < LOCK_MS_MAX
 
+    def _redelivery(self, message: ReceivedMessage) -> str:
+        if _times(message) >= self._reconsume_max:
+            return "it failed too often and becomes a dead letter"
+        return f"its queue waits {self._suspend_ms} ms, then it is redelivered"
+
     def _fill(self) -> None:
         workers = self._workers
         while workers.has_room and not self._is_draining:
@@ -53,12 +58,9 @@ class Orderly(Consumption):
                 return
             if not self._is_locked(owned):
                 continue  # delivered again when the lock is renewed
-            messages = owned.process.take(self._listener.batch_max)
-            if messages:
-                owned.become(OwnedState.READY)
+            call = self._take(owned)
+            if call is not None:
                 owned.become(OwnedState.RUNNING)
-                call = ListenerCall(owned, owned.process, messages)
-                self._hooks.before(call)
                 workers.give(call)
 
     def _finished(self, calls: list[ListenerCall]) -> None:
@@ -69,8 +71,7 @@ class Orderly(Consumption):
 
     def _settle(self, owned: OwnedQueue, call: ListenerCall) -> None:
         assert owned.is_running, "one call per queue at a time"
-        outcome = call.outcome(orderly=True)
-        self._hooks.after(call, outcome)
+        outcome = self._outcome(call)
         owned.consumed_ms = self._clock.wall_ms()
         process, messages = call.process, call.messages
         if process.is_dropped:  # the queue was lost or restarted meanwhile

@@ -1,13 +1,10 @@
 """One queue that this member owns: its state, its position, and the messages in progress.
 
-    IDLE ---> READY ---> IDLE            concurrent: READY while messages wait for a worker
-      ^         |
-      |         v
-      +----- RUNNING <--> (one call)     orderly only: one call at a time
-      |         |
-      +---- SUSPENDED                    orderly only: after a failed call
-
-    any of these ---> DRAINING or RELEASING ---> RELEASED
+    IDLE <--> READY                                 until it is the queue's turn
+    IDLE ---> RUNNING ---> IDLE                     orderly: one call at a time
+              RUNNING ---> SUSPENDED ---> IDLE      orderly: after a failed call
+              RUNNING ---> DRAINING ---> RELEASING
+    IDLE, READY, SUSPENDED ------------> RELEASING ---> RELEASED
 
 A queue that is given up while an orderly call runs is DRAINING until the call returns. RELEASING
 commits its offset and unlocks it; then another member may own it.
@@ -37,8 +34,8 @@ class OwnedState(Enum):
 
 _S = OwnedState
 _LEGAL = {
-    _S.IDLE: {_S.READY, _S.RELEASING},
-    _S.READY: {_S.IDLE, _S.RUNNING, _S.RELEASING},
+    _S.IDLE: {_S.READY, _S.RUNNING, _S.RELEASING},
+    _S.READY: {_S.IDLE, _S.RELEASING},
     _S.RUNNING: {_S.IDLE, _S.SUSPENDED, _S.DRAINING},
     _S.SUSPENDED: {_S.IDLE, _S.RELEASING},
     _S.DRAINING: {_S.RELEASING},

@@ -12,15 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cometmq.background import Background
-from cometmq.client.config import PushConsumerConfig
 from cometmq.client.consumer.push.consumption import Consumption
 from cometmq.client.consumer.push.owned_queue import LockTime, OwnedQueue
 from cometmq.client.consumer.push.push_reader import PushReader
 from cometmq.client.consumer.push.queue_locks import LOCK_MS_MAX, QueueLocks
 from cometmq.client.consumer.shared.flow_limits import FlowLimits
+from cometmq.client.consumer.shared.queue_events import QueueEvents
 from cometmq.client.consumer.shared.queue_puller import QueuePuller
 from cometmq.client.consumer.shared.rebalance_trigger import RebalanceTrigger
 from cometmq.client.consumer.shared.start_offset import StartOffsets
+from cometmq.client.session.connections import failure_level
 from cometmq.errors import PeerError, WorldError
 from cometmq.protocol.bodies.queues import MessageQueue
 
@@ -31,7 +32,6 @@ log = logging.getLogger(__name__)
 class OwnedQueues:
     """See the top of the file."""
 
-    config: PushConsumerConfig
     background: Background
     reader: PushReader
     puller: QueuePuller[OwnedQueue]
@@ -39,6 +39,7 @@ class OwnedQueues:
     starts: StartOffsets
     locks: QueueLocks | None  # None: not orderly, or broadcasting
     trigger: RebalanceTrigger
+    events: QueueEvents
     table: dict[MessageQueue, OwnedQueue] = field(default_factory=dict, init=False)
     _leaving: dict[MessageQueue, "asyncio.Task[None]"] = field(default_factory=dict, init=False)
     _is_open: bool = field(default=True, init=False)
@@ -123,7 +124,7 @@ class OwnedQueues:
             await asyncio.wait(list(self._leaving.values()))
 
     def _limits(self, count: int) -> FlowLimits:
-        return self.config.flow_limits(count, orderly=self.consumption.is_orderly)
+        return self.reader.config.flow_limits(count, orderly=self.consumption.is_orderly)
 
     async def _acquire_all(self, queues: Sequence[MessageQueue]) -> None:
         lock: LockTime | None = None
@@ -137,12 +138,14 @@ class OwnedQueues:
                 self.trigger.fire_later()
             queues = [queue for queue in queues if queue in locked.ours]
         await asyncio.gather(*(self._acquire(queue, lock) for queue in queues))
+        self.events.assigned(queue for queue in queues if queue in self.table)
 
     async def _acquire(self, queue: MessageQueue, lock: LockTime | None) -> None:
         try:
             offset = await self.starts.of(queue)
         except (PeerError, WorldError) as error:
-            log.warning("cannot find the start offset of %s, trying again: %s", queue, error)
+            level = failure_level(error)
+            log.log(level, "cannot find the start offset of %s, trying again: %s", queue, error)
             self.trigger.fire_later()
             return
         if not self._is_open:
@@ -171,7 +174,8 @@ class OwnedQueues:
         try:
             offset = await self.starts.of(owned.queue)
         except (PeerError, WorldError) as error:
-            log.warning("cannot find the start offset of %s: %s", owned.queue, error)
+            level = failure_level(error)
+            log.log(level, "cannot find the start offset of %s: %s", owned.queue, error)
             if self._is_owned(owned):
                 self._lose(owned)
             return
@@ -209,6 +213,7 @@ class OwnedQueues:
             await offsets.leave(owned.queue)
             if self.locks is not None:
                 await self.locks.unlock([owned.queue])
+        self.events.revoked([owned.queue])
 
     def _left(self, queue: MessageQueue) -> None:
         del self._leaving[queue]

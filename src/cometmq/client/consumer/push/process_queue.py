@@ -7,7 +7,7 @@ It belongs to the loop: listeners run in threads, but tell the loop what they ha
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from cometmq.client.consumer.shared.flow_limits import FlowLimits, Hold
 from cometmq.client.message import ReceivedMessage
@@ -84,14 +84,21 @@ class ProcessQueue:
             self._sort()
         return len(fresh)
 
-    def take(self, count: int) -> list[ReceivedMessage]:
-        """The next ones in order, at most so many."""
+    def take(
+        self, count: int, while_true: Callable[[ReceivedMessage], bool] | None = None
+    ) -> list[ReceivedMessage]:
+        """Take the next waiting messages in order, at most `count`.
+
+        With `while_true`, stop before the first message for which it returns False.
+        """
         waiting, messages, is_taken = self._waiting, self._messages, self._taken
-        taken = []
+        taken: list[ReceivedMessage] = []
         for _ in range(min(count, len(waiting))):
-            offset = waiting.popleft()
-            is_taken.add(offset)
-            taken.append(messages[offset])
+            message = messages[waiting[0]]
+            if while_true is not None and not while_true(message):
+                break
+            is_taken.add(waiting.popleft())
+            taken.append(message)
         return taken
 
     def is_taken(self, offset: int) -> bool:

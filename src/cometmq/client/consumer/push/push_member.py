@@ -14,6 +14,7 @@ from cometmq.client.consumer.push.push_parts import PushParts, assemble
 from cometmq.client.consumer.push.queue_locks import RENEW_MS
 from cometmq.client.consumer.push.running import running_info, running_properties
 from cometmq.client.consumer.shared.group_member import GroupMember
+from cometmq.client.consumer.shared.queue_events import QueueEvents
 from cometmq.client.consumer.shared.stats import SAMPLE_MS
 from cometmq.client.consumer.shared.subscriptions import Subscriptions, introduce
 from cometmq.client.durations import duration_ms
@@ -44,13 +45,15 @@ class PushMember(GroupMember):
         listener: Listener,
         subscriptions: Subscriptions,
         hooks: Hooks,
+        events: QueueEvents,
     ) -> None:
         super().__init__(session, config, subscriptions)
+        self._events = events
         self._config = config
         self._listener = listener
         self._beating: asyncio.Task[None] | None = None
         self._parts: PushParts = assemble(
-            session, listener, hooks, subscriptions, self._starts, self._trigger, self._beat
+            session, listener, hooks, subscriptions, self._starts, self._trigger, events, self._beat
         )
         self._background = self._parts.background
         self._owned = self._parts.owned
@@ -90,15 +93,18 @@ class PushMember(GroupMember):
             background.every(partial(int, interval_ms), work, what)
         background.start(self.keep_rebalancing(), "rebalance")
 
-    async def leave(self) -> None:
-        """Stop pulling, finish running calls, commit offsets and leave the group. Bounded."""
+    async def leave(self, drain_ms: int) -> None:
+        """Stop pulling, finish listener calls, commit offsets and leave the group.
+
+        With `drain_ms`, all pulled messages are consumed within that time; otherwise running calls
+        get `_CLOSE_MS`.
+        """
         self._owned.stop_pulling()
-        patience_ms = duration_ms(self._config.await_termination_when_shutdown)
         consumption = self._parts.consumption
         try:
             await self._within(
-                max(patience_ms, _CLOSE_MS),
-                consumption.drain(begun_only=not patience_ms),
+                max(drain_ms, _CLOSE_MS),
+                consumption.drain(begun_only=not drain_ms),
                 "listener calls still run",
             )
             await self._within(_CLOSE_MS, self._owned.close(), "queues are not released")
@@ -107,6 +113,7 @@ class PushMember(GroupMember):
         finally:
             self.is_ready.set()  # `ready` raises Closed
             consumption.close()
+            await self._events.close()
             await self._background.close()
             await self._leave_group()
 

@@ -15,6 +15,7 @@ from cometmq.client.consumer.push.push_reader import PushReader
 from cometmq.client.consumer.push.queue_locks import QueueLocks
 from cometmq.client.consumer.shared.back_off import SteadyBackOff
 from cometmq.client.consumer.shared.pulls import Pulls
+from cometmq.client.consumer.shared.queue_events import QueueEvents
 from cometmq.client.consumer.shared.queue_puller import QueuePuller
 from cometmq.client.consumer.shared.rebalance_trigger import RebalanceTrigger
 from cometmq.client.consumer.shared.send_back import SendBack, reconsume_max
@@ -50,6 +51,7 @@ def assemble(
     subscriptions: Subscriptions,
     starts: StartOffsets,
     trigger: RebalanceTrigger,
+    events: QueueEvents,
     beat: Callable[[], Awaitable[None]],
 ) -> PushParts:
     """Make the parts."""
@@ -83,5 +85,5 @@ def assemble(
         clock,
     )
     locks = QueueLocks(session, group) if is_orderly and is_shared else None
-    owned = OwnedQueues(config, background, reader, puller, consumption, starts, locks, trigger)
+    owned = OwnedQueues(background, reader, puller, consumption, starts, locks, trigger, events)
     return PushParts(config, background, stats, consumption, owned)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cometmq.client.consumer.push.owned_queue import LockTime
+from cometmq.client.session.connections import failure_level
 from cometmq.client.session.session import Session
 from cometmq.errors import PeerError, WorldError
 from cometmq.protocol.bodies.queues import LockedQueues, LockQueues, MessageQueue
@@ -68,7 +69,13 @@ class QueueLocks:
             )
             return frozenset(loads(response.body, LockedQueues).locked)
         except (PeerError, WorldError) as error:
-            log.warning("broker %s did not lock %d queues: %s", broker_name, len(queues), error)
+            log.log(
+                failure_level(error),
+                "broker %s did not lock %d queues: %s",
+                broker_name,
+                len(queues),
+                error,
+            )
             return None
 
     async def _unlock(self, broker_name: str, queues: list[MessageQueue]) -> None:
@@ -81,7 +88,7 @@ class QueueLocks:
                 timeout_ms=_TIMEOUT_MS,
             )
         except (PeerError, WorldError) as error:
-            log.info("broker %s did not unlock our queues, which expire: %s", broker_name, error)
+            log.debug("broker %s did not unlock our queues, which expire: %s", broker_name, error)
 
     def _body(self, queues: list[MessageQueue]) -> bytes:
         return dumps(

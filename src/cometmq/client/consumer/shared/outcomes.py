@@ -1,49 +1,51 @@
-"""What a listener may say of the messages it was given.
+"""What a listener may return.
 
-    returns               side by side                       orderly
-    None, Ack()           consumed                           consumed; with manual commit, not yet
-                                                             committed
-    Ack(count)            the first `count` of the batch     the first are consumed, the others wait
-                          are consumed, the others come      and come again
-                          again later
-    Retry(delay_level)    come again later, by the broker    as Suspend()
+    returned              concurrent                         orderly
+    None, Ack()           consumed                           consumed; with manual_commit, held
+                                                             until Commit()
+    Ack(count)            the first `count` messages of the  the first are consumed, the queue
+                          batch are consumed, the others     waits, then the others are
+                          are redelivered later              redelivered
+    Retry(delay_level)    redelivered later by the broker    as Suspend()
     an exception          as Retry()                         as Suspend()
-    Suspend(ms)           a mistake: as Retry(), and logged  the queue waits, then they come again
-    Commit()              a mistake: as Retry(), and logged  all since the last commit are consumed
-    Rollback()            a mistake: as Retry(), and logged  the queue waits, then all since the
-                                                             last commit come again
-    anything else         a mistake: as Retry(), and logged  a mistake: as Suspend(), and logged
+    Suspend(delay)        a mistake: logged, as Retry()      the queue waits, then redelivery
+    Commit()              a mistake: logged, as Retry()      all since the last commit are consumed
+    Rollback()            a mistake: logged, as Retry()      the queue waits, then all since the
+                                                             last commit are redelivered
+    anything else         a mistake: logged, as Retry()      a mistake: logged, as Suspend()
 
-"Later" is after the broker's next delay, up to `max_reconsume_times`, then they are dead letters.
-A broadcasting consumer has no later: what it fails is logged and passed over.
+"Later" is after the broker's next delay level. After `max_reconsume_times` redeliveries a message
+becomes a dead letter. A broadcasting consumer does not retry: failed messages are skipped.
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
 
+from cometmq.client.durations import Timeout, duration_ms
 from cometmq.errors import BadSetting
 
-DELAY_LEVEL_MAX = 18  # of a broker's usual table
+DELAY_LEVEL_MAX = 18  # of a broker's default messageDelayLevel
 TO_DEAD_LETTERS = -1  # in place of a delay level
 _SUSPEND_MS_MAX = 30_000
 _SUSPEND_MS_MIN = 10
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 def check_delay_level(level: int) -> None:
-    """BadSetting, unless messages can be sent back with it."""
+    """Raise BadSetting unless messages can be sent back with this delay level."""
     if not TO_DEAD_LETTERS <= level <= DELAY_LEVEL_MAX:
         raise BadSetting(
-            f"delay level {level}: use 1 to {DELAY_LEVEL_MAX}, 0 for later each time, or"
+            f"delay level {level}: use 1 to {DELAY_LEVEL_MAX}, 0 for a longer delay each time, or"
             f" {TO_DEAD_LETTERS} for a dead letter"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """Consumed: all of them, or the first `count` of a batch.
+    """The messages are consumed.
 
-    The others come again later, after a delay that may be chosen, as with Retry.
+    Args:
+        count: How many messages of a batch are consumed, from the first; None for all. The others
+            are redelivered.
+        delay_level: When the others are redelivered; see `Retry`.
     """
 
     count: int | None = None
@@ -52,14 +54,16 @@ class Ack:
     def __post_init__(self) -> None:
         check_delay_level(self.delay_level)
         if self.count is not None and self.count < 0:
-            raise BadSetting(f"Ack({self.count}): give the number of messages that are done")
+            raise BadSetting(f"Ack({self.count}): give the number of consumed messages")
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Later. The broker chooses when, unless you do: by its table of delays, from 1.
+    """The messages failed: redeliver them later.
 
-    -1 makes them dead letters at once.
+    Args:
+        delay_level: 0 for a longer delay each time: 10 s, 30 s, 1 min, up to 2 h. 1 to 18 choose a
+            level of the broker's `messageDelayLevel`. -1 makes dead letters of them immediately.
     """
 
     delay_level: int = 0
@@ -70,26 +74,30 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Suspend:
-    """Let the queue wait so long, then try again; by default, as long as the settings say."""
+    """The messages of an orderly queue failed: suspend the queue, then redeliver them.
+
+    Args:
+        delay: Seconds or a timedelta, at least 0.01 s and at most 30 s, as in Apache RocketMQ;
+            values outside are clipped. By default `suspend_current_queue_time`.
+    """
 
     ms: int | None
 
-    def __init__(self, ms: int | timedelta | None = None) -> None:
-        if isinstance(ms, timedelta):
-            ms = ms // _MILLISECOND
-        if ms is not None:  # Java bounds it alike
-            ms = min(max(ms, _SUSPEND_MS_MIN), _SUSPEND_MS_MAX)
+    def __init__(self, delay: Timeout = None) -> None:
+        ms = None
+        if delay is not None:
+            ms = min(max(duration_ms(delay, "delay"), _SUSPEND_MS_MIN), _SUSPEND_MS_MAX)
         object.__setattr__(self, "ms", ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """All that this queue gave since the last commit is consumed."""
+    """All messages of this orderly queue since the last commit are consumed (`manual_commit`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """All that this queue gave since the last commit comes again, after a moment."""
+    """Redeliver all messages of this orderly queue since the last commit (`manual_commit`)."""
 
 
 Outcome = Ack | Retry | Suspend | Commit | Rollback

@@ -14,7 +14,8 @@ from typing import Generic, Protocol, TypeVar
 from cometmq.client.consumer.shared.back_off import BackOff, is_busy
 from cometmq.client.consumer.shared.pulls import Pull
 from cometmq.client.message import PullResult
-from cometmq.errors import Closed, PeerError, Unreachable, WorldError
+from cometmq.client.session.connections import failure_level
+from cometmq.errors import Closed, PeerError, WorldError
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.seams import Clock
 
@@ -97,7 +98,6 @@ class QueuePuller(Generic[Q]):
 
 
 def _report(queue: MessageQueue, error: Exception, *, is_first: bool) -> None:
-    # The session reports brokers that are unreachable, and flow control is normal operation.
-    is_warning = is_first and not is_busy(error) and not isinstance(error, Unreachable)
-    level = logging.WARNING if is_warning else logging.DEBUG
+    # Flow control is normal operation.
+    level = failure_level(error) if is_first and not is_busy(error) else logging.DEBUG
     log.log(level, "cannot pull from %s, trying again: %s", queue, error)

@@ -1,4 +1,4 @@
-"""A message that was not consumed goes back to the broker, which brings it again or gives it up."""
+"""Failed messages are sent back to the broker, which redelivers or dead-letters them."""
 
 import logging
 from dataclasses import dataclass
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from cometmq.client.config import PushConsumerConfig
 from cometmq.client.consumer.shared.outcomes import TO_DEAD_LETTERS
 from cometmq.client.message import ReceivedMessage
+from cometmq.client.session.connections import failure_level
 from cometmq.client.session.session import Session
 from cometmq.errors import Malformed, NoRoute, PeerError, WorldError
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.headers.send import SendBackHeader, SendHeaderV2
-from cometmq.protocol.names import DEFAULT_TOPIC, retry_topic
+from cometmq.protocol.names import DEFAULT_TOPIC, dlq_topic, retry_topic
 from cometmq.protocol.records import properties as names
 from cometmq.protocol.records.properties import encode_properties
 
@@ -19,9 +20,13 @@ log = logging.getLogger(__name__)
 
 RETRIES_UNLESS_SET = 16  # redeliveries before a message becomes a dead letter
 TIMES_MAX = 2**31 - 1  # orderly messages are redelivered without a limit, unless one is set
-INNER_PRODUCER = "CLIENT_INNER_PRODUCER"  # the group of what a consumer itself sends
+INNER_PRODUCER = "CLIENT_INNER_PRODUCER"  # the producer group of messages sent by consumers
 _TIMEOUT_MS = 5_000
-_FIRST_LEVEL = 3  # of the first retry: each waits for the next
+_FIRST_LEVEL = 3  # delay level of the first redelivery; each further one has the next level
+_USUAL_DELAYS = (  # by delay level, from 1; a broker's messageDelayLevel may differ
+    *("1s", "5s", "10s", "30s", "1m", "2m", "3m", "4m", "5m", "6m", "7m", "8m", "9m", "10m"),
+    *("20m", "30m", "1h", "2h"),
+)
 _COMPRESSION = int(MessageFlag.COMPRESSED | MessageFlag.COMPRESSION)
 _RETRY_QUEUES = 1
 
@@ -35,22 +40,23 @@ def reconsume_max(config: PushConsumerConfig, *, orderly: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SendBack:
-    """Of one group. The broker counts how often a message was sent back."""
+    """Sends failed messages of one group back. The broker counts the redeliveries."""
 
     session: Session
     group: str
-    reconsume_max: int  # then it is a dead letter
+    reconsume_max: int  # redeliveries before a message becomes a dead letter
     unit_mode: bool = False
 
     async def send(self, message: ReceivedMessage, delay_level: int = 0) -> bool:
-        """True when a broker has it; False, logged, if none takes it just now."""
+        """Return True if a broker accepted it; log and return False if no broker did."""
         if not _is_readable(message):
             return True
         try:
             await self._by_reference(message, delay_level)
         except (PeerError, WorldError) as error:
-            log.warning("%s is not taken back: %s", message, error)
-            # The broker that has it may be down, or have deleted it by now: any will do.
+            level = failure_level(error)
+            log.log(level, "cannot send %s back, sending a copy: %s", message, error)
+            # Its broker may be down, or may have deleted it: send a copy to any broker.
             if delay_level == TO_DEAD_LETTERS:
                 return await self.bury(message)
             times = message.reconsume_times
@@ -58,10 +64,22 @@ class SendBack:
         return True
 
     async def bury(self, message: ReceivedMessage) -> bool:
-        """Have any broker make it a dead letter; False if none does."""
+        """Make it a dead letter on any broker; return False if no broker accepted it."""
         if not _is_readable(message):
             return True
         return await self._sent(message, max(message.reconsume_times, self.reconsume_max), 0)
+
+    def redelivery(self, message: ReceivedMessage) -> str:
+        """When the broker redelivers a message that failed now, for the log."""
+        try:
+            times = message.reconsume_times
+        except Malformed:
+            return "skipped, because it is unreadable"
+        if times >= self.reconsume_max:
+            return f"it failed too often and goes to {dlq_topic(self.group)}"
+        level = _FIRST_LEVEL + times
+        usual = _USUAL_DELAYS[min(level, len(_USUAL_DELAYS)) - 1]
+        return f"redelivered after delay level {level} of the broker, usually {usual}"
 
     async def _by_reference(self, message: ReceivedMessage, delay_level: int) -> None:
         record = message.record
@@ -83,7 +101,7 @@ class SendBack:
         try:
             await self._as_copy(message, times, delay_level)
         except (PeerError, WorldError) as error:
-            log.warning("no broker takes %s back: %s", message, error)
+            log.warning("no broker accepts a copy of %s: %s", message, error)
             return False
         return True
 
@@ -91,7 +109,7 @@ class SendBack:
         topic = retry_topic(self.group)
         queues = (await self.session.routes.of(topic)).to_write
         if not queues:
-            raise NoRoute(f"topic {topic} cannot be written to just now")
+            raise NoRoute(f"topic {topic} has no writable queue now")
         queue = self.session.chance.choice(queues)
         record = message.record
         properties = dict(message.properties)
@@ -125,9 +143,9 @@ class SendBack:
 
 
 def _is_readable(message: ReceivedMessage) -> bool:
-    """False, logged, for one that nobody can read: it is passed over, as no broker can help."""
+    """Log and return False if the record is malformed: no broker could redeliver it."""
     try:
         return bool(message.record.topic)
     except Malformed as error:
-        log.error("%s is passed over: %s", message, error)
+        log.error("%s is skipped, because it is unreadable: %s", message, error)
         return False

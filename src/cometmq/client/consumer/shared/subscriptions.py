@@ -1,8 +1,9 @@
-"""What a member subscribes to: topics as the wire has them, each with one expression."""
+"""The subscriptions of a member: topics, named as on the wire, each with one filter."""
 
 import logging
 from collections.abc import Iterator
 
+from cometmq.client.session.connections import failure_level
 from cometmq.client.session.route import ClientRoute
 from cometmq.client.session.session import Session
 from cometmq.errors import BadExpression, BadName, BadSetting, PeerError, WorldError
@@ -18,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Subscriptions:
-    """A table. The version of a row tells brokers which of two is the later one."""
+    """The subscriptions by topic. Brokers use the one with the highest version."""
 
     def __init__(self, namespace: str, clock: Clock) -> None:
         self._namespace = namespace
@@ -33,18 +34,24 @@ class Subscriptions:
 
     @property
     def topics(self) -> list[str]:
-        """As the wire has them."""
+        """All topics, named as on the wire."""
         return list(self._table)
 
     def of(self, topic: str) -> Subscription | None:
-        """Of a topic of the wire."""
+        """The subscription of a topic, named as on the wire."""
         return self._table.get(topic)
 
     def add(self, topic: str, tags: str = ALL, sql: str | None = None) -> str:
-        """Want these of a topic, and no others; the topic as the wire has it.
+        """Subscribe, or replace a subscription; return the topic, named as on the wire.
 
-        BadSetting if the topic or the expression cannot be.
+        Raises BadSetting if the topic or the expression is invalid.
         """
+        row = self.check(topic, tags, sql)
+        self._table[row.topic] = row
+        return row.topic
+
+    def check(self, topic: str, tags: str = ALL, sql: str | None = None) -> Subscription:
+        """The subscription that `add` would store. Raises BadSetting if it is invalid."""
         if sql is not None and tags != ALL:
             raise BadSetting("choose by tags or by sql, not by both: in sql, tags are called TAGS")
         try:
@@ -52,19 +59,17 @@ class Subscriptions:
             if sql is not None:
                 compile_sql(sql)
             expression, kind = (tags, TAG) if sql is None else (sql, SQL92)
-            row = subscription_of(wire_topic, expression, kind, version=self._version(wire_topic))
+            return subscription_of(wire_topic, expression, kind, version=self._version(wire_topic))
         except (BadName, BadExpression) as error:
             raise BadSetting(str(error)) from error
-        self._table[wire_topic] = row
-        return wire_topic
 
     def add_retries(self, wire_group: str) -> None:
-        """Want what comes again of a group's messages."""
+        """Subscribe to the retry topic of the group."""
         topic = retry_topic(wire_group)
         self._table[topic] = subscription_of(topic, ALL, version=self._version(topic))
 
     def remove(self, topic: str) -> str | None:
-        """Want nothing of a topic; its name on the wire, if something was wanted."""
+        """Unsubscribe; return the topic, named as on the wire, if it was subscribed to."""
         wire_topic = with_namespace(self._namespace, topic)
         return wire_topic if self._table.pop(wire_topic, None) is not None else None
 
@@ -75,14 +80,14 @@ class Subscriptions:
 
 
 async def introduce(session: Session, wire_group: str, subscription: Subscription) -> None:
-    """Know the brokers of a topic, and have them check what they must understand.
+    """Fetch the route of a topic, and let its brokers check the filter.
 
-    Refused, if one cannot. A topic that is not there may come later.
+    Raises Refused if a broker rejects it. A missing topic is only logged: it may be created later.
     """
     try:
         route = await session.routes.of(subscription.topic)
     except (PeerError, WorldError) as error:
-        log.warning("topic %s is not read yet: %s", subscription.topic, error)
+        log.log(failure_level(error), "cannot read topic %s yet: %s", subscription.topic, error)
         return
     if subscription.expression_type != TAG:
         await _check_in_brokers(session, wire_group, subscription, route)
@@ -91,7 +96,7 @@ async def introduce(session: Session, wire_group: str, subscription: Subscriptio
 async def _check_in_brokers(
     session: Session, wire_group: str, subscription: Subscription, route: ClientRoute
 ) -> None:
-    """Refused, if a broker of the topic cannot do such a subscription; one that is away may."""
+    """Raise Refused if a broker rejects the subscription; unreachable brokers are not asked."""
     ask = CheckClient(client_id=session.client_id, group=wire_group, subscription_data=subscription)
     for broker_name in route.brokers:
         address = session.routes.any_address_of(broker_name)
@@ -99,4 +104,5 @@ async def _check_in_brokers(
             try:
                 await session.ask(address, RequestCode.CHECK_CLIENT_CONFIG, None, dumps(ask))
             except WorldError as error:
-                log.warning("the subscription to %s is not checked: %s", subscription.topic, error)
+                level = failure_level(error)
+                log.log(level, "cannot check subscription %s: %s", subscription.topic, error)
