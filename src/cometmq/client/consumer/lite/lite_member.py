@@ -34,7 +34,9 @@ class LiteMember(GroupMember):
 
     consume_type = ConsumeType.ACTIVELY
 
-    def __init__(self, session: Session, config: LitePullConsumerConfig) -> None:
+    def __init__(
+        self, session: Session, config: LitePullConsumerConfig, events: QueueEvents
+    ) -> None:
         super().__init__(session, config, Subscriptions(session.config.namespace, session.clock))
         self._config = config
         self.by_hand: Subscriptions | None = None  # of queues that the user assigned
@@ -48,7 +50,7 @@ class LiteMember(GroupMember):
             max(1, duration_ms(session.config.pull_delay_when_exception)),
         )
         self._announced: set[str] = set()  # topics that a heartbeat has announced
-        self.events = QueueEvents(self.namespace)
+        self._events = events
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
         self._start_ms = 0
 
@@ -130,8 +132,8 @@ class LiteMember(GroupMember):
         finally:
             await self._leave_group()
             if self.by_hand is None:
-                self.events.revoked(self.assignment.queues)
-            await self.events.close()
+                self._events.revoked(self.assignment.queues)
+            await self._events.close()
 
     # Requests of brokers
 
@@ -182,7 +184,7 @@ class LiteMember(GroupMember):
         for queue in fresh:
             self.assignment.add(queue)
         if self.by_hand is None:
-            self.events.assigned(fresh)
+            self._events.assigned(fresh)
 
     def _give_up(self, queue: MessageQueue) -> None:
         done = self.assignment.drop(queue)
@@ -195,7 +197,7 @@ class LiteMember(GroupMember):
     async def _leave_queue(self, queue: MessageQueue) -> None:
         await self.offsets.leave(queue)
         if self.by_hand is None:
-            self.events.revoked([queue])
+            self._events.revoked([queue])
 
     def _left(self, queue: MessageQueue, task: "asyncio.Task[None]") -> None:
         if self._leaving.get(queue) is task:

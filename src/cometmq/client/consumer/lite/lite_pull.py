@@ -5,19 +5,18 @@ it again. A commit by hand covers all that polls returned, as its caller knows w
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from cometmq.client.closing import Closing
 from cometmq.client.config import ClientConfig, LitePullConsumerConfig, config_of
 from cometmq.client.consumer.lite.lite_member import LiteMember
 from cometmq.client.consumer.lite.queue_watch import QueueWatch, Told
-from cometmq.client.consumer.shared.queue_events import QueuesCallback
+from cometmq.client.consumer.shared.event_source import EventSource
 from cometmq.client.durations import Timeout, duration_ms, moment_ms
 from cometmq.client.message import ReceivedMessage
-from cometmq.client.session.connections import OnConnection
 from cometmq.client.session.session import Session
 from cometmq.client.session.session_handle import lease
 from cometmq.errors import BadSetting, Closed
@@ -25,12 +24,10 @@ from cometmq.protocol.bodies.heartbeat import MessageModel
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.filter.tags import ALL
 
-Q = TypeVar("Q", bound=QueuesCallback)
-
 _LOOK_MS = 1_000  # at whether a shared session is still open, while no message comes
 
 
-class LitePullConsumer:
+class LitePullConsumer(EventSource):
     """See the top of the file. It has one reader at a time: two would call each other's work done.
 
     Queues are named without the namespace of the client.
@@ -48,8 +45,8 @@ class LitePullConsumer:
         # The offsets of a broadcasting reader are filed under its name.
         keep_name = self.config.message_model is MessageModel.BROADCASTING
         self._lease = lease(name_servers, client, session, keep_name=keep_name)
-        self._session = self._lease.session
-        self._member = LiteMember(self._session, self.config)
+        super().__init__(self._lease.session)
+        self._member = LiteMember(self._session, self.config, self._events)
         self._namespace = self._member.namespace
         self._assignment = self._member.assignment
         self._watch = QueueWatch(self._session.routes, self._namespace)
@@ -149,33 +146,6 @@ class LitePullConsumer:
         self._watch.add(topic, callback)
         if self._is_started:
             self._session.background.start(self._watch.look(), "watch of queues")
-
-    # Events
-
-    def on_assigned(self, callback: Q) -> Q:
-        """Call `callback` with the list of queues after a rebalance has assigned them.
-
-        The callback is a plain function, which must not block, or a coroutine function. It runs on
-        the event loop; callbacks run one after the other. Queues of `assign` are not reported. Use
-        it as a decorator.
-        """
-        self._member.events.on_assigned(callback)
-        return callback
-
-    def on_revoked(self, callback: Q) -> Q:
-        """Call `callback` with the list of queues after they were given up.
-
-        With `auto_commit`, their offsets are committed by then. See `on_assigned`.
-        """
-        self._member.events.on_revoked(callback)
-        return callback
-
-    def on_connection(self, callback: OnConnection) -> Callable[[], None]:
-        """Call `callback` when a broker or name server is connected, disconnected or reconnected.
-
-        See `Session.on_connection`.
-        """
-        return self._session.on_connection(callback)
 
     # Messages
 

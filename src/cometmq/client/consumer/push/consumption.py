@@ -16,7 +16,6 @@ from cometmq.client.consumer.shared.outcomes import Outcome
 from cometmq.client.consumer.shared.send_back import SendBack
 from cometmq.client.consumer.shared.stats import ConsumerStats
 from cometmq.client.message import ReceivedMessage
-from cometmq.errors import Malformed
 from cometmq.seams import Clock
 
 log = logging.getLogger(__name__)
@@ -136,7 +135,7 @@ class Consumption(ABC):
                 self._config.group,
                 what,
                 message,
-                _attempt(message),
+                call.attempt,
                 self._redelivery(message),
                 exc_info=call.error,
             )
@@ -153,11 +152,3 @@ class Consumption(ABC):
 
     @abstractmethod
     def _finished(self, calls: list[ListenerCall]) -> None: ...
-
-
-def _attempt(message: ReceivedMessage) -> int:
-    """Which delivery of the message this was, from 1."""
-    try:
-        return message.reconsume_times + 1
-    except Malformed:
-        return 1

@@ -9,7 +9,7 @@ from cometmq.client.consumer.push.owned_queue import OwnedQueue
 from cometmq.client.consumer.push.process_queue import ProcessQueue
 from cometmq.client.consumer.shared.outcomes import ACK, RETRY, Ack, Outcome, Retry
 from cometmq.client.message import ReceivedMessage
-from cometmq.errors import BadSetting
+from cometmq.errors import BadSetting, Malformed
 from cometmq.seams import Clock
 
 _CONCURRENT = (Ack, Retry)
@@ -50,6 +50,14 @@ class ListenerCall:
         self.started_ms: int | None = None  # monotonic; None until it runs
         self.took_ms = 0
         self.returned: object = None
+
+    @property
+    def attempt(self) -> int:
+        """Which delivery of the first message this is, from 1."""
+        try:
+            return self.messages[0].reconsume_times + 1
+        except Malformed:
+            return 1
 
     def is_mistake(self, *, orderly: bool) -> bool:
         """True if the function returned a value that is not an outcome of its kind."""

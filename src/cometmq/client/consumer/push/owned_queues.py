@@ -21,8 +21,6 @@ from cometmq.client.consumer.shared.queue_events import QueueEvents
 from cometmq.client.consumer.shared.queue_puller import QueuePuller
 from cometmq.client.consumer.shared.rebalance_trigger import RebalanceTrigger
 from cometmq.client.consumer.shared.start_offset import StartOffsets
-from cometmq.client.session.connections import failure_level
-from cometmq.errors import PeerError, WorldError
 from cometmq.protocol.bodies.queues import MessageQueue
 
 log = logging.getLogger(__name__)
@@ -141,11 +139,8 @@ class OwnedQueues:
         self.events.assigned(queue for queue in queues if queue in self.table)
 
     async def _acquire(self, queue: MessageQueue, lock: LockTime | None) -> None:
-        try:
-            offset = await self.starts.of(queue)
-        except (PeerError, WorldError) as error:
-            level = failure_level(error)
-            log.log(level, "cannot find the start offset of %s, trying again: %s", queue, error)
+        offset = await self.starts.try_of(queue)
+        if offset is None:
             self.trigger.fire_later()
             return
         if not self._is_open:
@@ -171,15 +166,12 @@ class OwnedQueues:
         owned.stop_pulling()
         owned.process.drop()  # results of running calls are ignored
         self.starts.offsets.forget(owned.queue)
-        try:
-            offset = await self.starts.of(owned.queue)
-        except (PeerError, WorldError) as error:
-            level = failure_level(error)
-            log.log(level, "cannot find the start offset of %s: %s", owned.queue, error)
-            if self._is_owned(owned):
-                self._lose(owned)
+        offset = await self.starts.try_of(owned.queue)
+        if not self._is_owned(owned):
             return
-        if self._is_owned(owned):
+        if offset is None:
+            self._lose(owned)
+        else:
             owned.restart(offset)
             self._pull(owned)
 

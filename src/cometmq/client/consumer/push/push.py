@@ -12,11 +12,9 @@ from cometmq.client.consumer.push.handlers import Handler, Handlers, MessageHand
 from cometmq.client.consumer.push.hooks import Hooks
 from cometmq.client.consumer.push.listener import ConsumeHook, Listener
 from cometmq.client.consumer.push.push_member import PushMember
-from cometmq.client.consumer.shared.queue_events import QueueEvents, QueuesCallback
+from cometmq.client.consumer.shared.event_source import EventSource
 from cometmq.client.consumer.shared.subscriptions import Subscriptions
 from cometmq.client.durations import Timeout, duration_ms
-from cometmq.client.namespace import Namespace
-from cometmq.client.session.connections import OnConnection
 from cometmq.client.session.session import Session
 from cometmq.client.session.session_handle import lease
 from cometmq.errors import BadSetting, Closed
@@ -27,10 +25,9 @@ from cometmq.protocol.filter.tags import ALL
 log = logging.getLogger(__name__)
 
 H = TypeVar("H", bound=Handler)
-Q = TypeVar("Q", bound=QueuesCallback)
 
 
-class PushConsumer:
+class PushConsumer(EventSource):
     """Deliver messages to functions, as a member of a consumer group.
 
     The members of a group share the queues of its topics. Register functions, then start:
@@ -76,11 +73,10 @@ class PushConsumer:
         # The offset file of a broadcasting consumer is named after its instance name.
         keep_name = self.config.message_model is MessageModel.BROADCASTING
         self._lease = lease(name_servers, client, session, keep_name=keep_name)
-        self._session = self._lease.session
+        super().__init__(self._lease.session)
         namespace = self._session.config.namespace
         self._subscriptions = Subscriptions(namespace, self._session.clock)
         self._handlers = Handlers(namespace)
-        self._events = QueueEvents(Namespace(namespace))
         self._hooks = Hooks()
         self._listener: Listener | None = None
         self._member: PushMember | None = None
@@ -205,33 +201,6 @@ class PushConsumer:
         listener = self._make_listener(orderly=orderly, manual_commit=manual_commit)
         self._handlers.set_default(registered)
         self._begin_with(listener)
-
-    # Events
-
-    def on_assigned(self, callback: Q) -> Q:
-        """Call `callback` with the list of queues after a rebalance has assigned them.
-
-        The callback is a plain function, which must not block, or a coroutine function. It runs on
-        the event loop; callbacks run one after the other. Use it as a decorator.
-        """
-        self._events.on_assigned(callback)
-        return callback
-
-    def on_revoked(self, callback: Q) -> Q:
-        """Call `callback` with the list of queues after they were given up.
-
-        Their offsets are committed by then, and no new messages of them are delivered. Calls of a
-        function that is not `orderly` may still run. See `on_assigned`.
-        """
-        self._events.on_revoked(callback)
-        return callback
-
-    def on_connection(self, callback: OnConnection) -> Callable[[], None]:
-        """Call `callback` when a broker or name server is connected, disconnected or reconnected.
-
-        See `Session.on_connection`.
-        """
-        return self._session.on_connection(callback)
 
     def add_hook(self, hook: ConsumeHook) -> None:
         """Call `hook.before` and `hook.after` for each call of a function."""
