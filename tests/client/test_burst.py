@@ -16,6 +16,7 @@ ORDER = Message("orders", b"one")
 
 
 def producing(cluster, **settings):
+    settings = {"retries": 2, "async_retries": 2, "retry_backoff": 0, **settings}
     return Producer(ProducerConfig(group="senders", **settings), cluster.name_servers)
 
 

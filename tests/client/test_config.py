@@ -19,6 +19,7 @@ from cometmq.client.consumer.shared.allocate import AveragelyByCircle
 from cometmq.client.consumer.shared.flow_limits import FlowLimits
 from cometmq.client.durations import duration_ms, parse_timestamp
 from cometmq.client.fields import parse_addresses
+from cometmq.compat.producer import JavaProducerConfig
 from cometmq.errors import BadSetting
 from cometmq.protocol.bodies.heartbeat import ConsumeFrom
 from protocol import golden
@@ -55,8 +56,8 @@ OURS = {
 }
 KINDS = {
     "ClientConfig": None,
-    "DefaultMQProducer": ProducerConfig,
-    "TransactionMQProducer": ProducerConfig,
+    "DefaultMQProducer": JavaProducerConfig,
+    "TransactionMQProducer": JavaProducerConfig,
     "DefaultMQPushConsumer": PushConsumerConfig,
     "DefaultLitePullConsumer": LitePullConsumerConfig,
 }

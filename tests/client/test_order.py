@@ -28,6 +28,7 @@ steps = st.lists(st.one_of(sends, sends, sends, st.just(TURN)), min_size=5, max_
 
 
 def producing(cluster, **settings):
+    settings = {"retries": 2, "async_retries": 2, "retry_backoff": 0, **settings}
     return Producer(ProducerConfig(group="senders", **settings), cluster.name_servers)
 
 

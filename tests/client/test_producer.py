@@ -32,11 +32,12 @@ ORDER = Message("orders", b"one", tags="paid", keys=("k1", "k2"))
 
 
 def config(**settings):
+    settings = {"retries": 2, "async_retries": 2, "retry_backoff": 0, **settings}
     return ProducerConfig(group="senders", **settings)
 
 
 def producing(cluster):
-    return Producer("senders", cluster.name_servers)
+    return Producer(config(), cluster.name_servers)
 
 
 def test_what_is_sent_arrives():

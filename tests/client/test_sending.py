@@ -13,6 +13,7 @@ from cometmq.errors import (
     Closed,
     PartlySent,
     Refused,
+    StoredState,
     TimedOut,
     TooManyRequests,
     Unreachable,
@@ -25,6 +26,7 @@ ORDER = Message("orders", b"one")
 
 
 def producing(cluster, **settings):
+    settings = {"retries": 2, "async_retries": 2, "retry_backoff": 0, **settings}
     return Producer(ProducerConfig(group="senders", **settings), cluster.name_servers)
 
 
@@ -192,11 +194,28 @@ def test_send_soon_never_raises():
             await producer.flush()
         kinds = [type(outcome).__name__ for outcome in outcomes]
         assert kinds == [
-            "ZeroDivisionError", "AttributeError", "AttributeError", "BadMessage", "BadSetting"
+            "ZeroDivisionError", "BadMessage", "BadMessage", "BadMessage", "BadSetting"
         ]  # fmt: skip
         producer.send_soon(ORDER, told)
         await asyncio.sleep(0)
         assert isinstance(outcomes[-1], Closed)
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [("orders",), ("orders", b"x"), (b"x",), (None,), ({"topic": "orders"},), (ORDER, b"x")],
+)
+def test_a_send_without_a_message_says_what_to_give(given):
+    async def test():
+        async with fake_cluster() as cluster, producing(cluster) as producer:
+            for send in (producer.send, producer.send_oneway):
+                with pytest.raises(BadMessage, match=r"one Message.*Message\('topic', b'body'\)"):
+                    await send(*given)
+            with pytest.raises(BadMessage, match="one Message"):
+                await producer.send_batch([given[0] if given[0] is not ORDER else "x"])
+        assert not cluster.sends
 
     run(test)
 
@@ -325,5 +344,80 @@ def test_no_batch_begins_after_the_end():
             producer.send_batch_soon([ORDER], outcomes.append)
             await producer.flush()
             assert [type(each) for each in outcomes] == [Closed]
+
+    run(test)
+
+
+# Back-off
+
+
+@pytest.mark.parametrize("way", ["send", "send_soon"])
+def test_a_send_outlasts_the_restart_of_its_broker(way):
+    async def test():
+        async with fake_cluster() as cluster, Producer("g", cluster.name_servers) as producer:
+            await producer.send(ORDER)
+            await cluster["a"].stop()
+            sent = asyncio.ensure_future(sent_by(producer, way, ORDER, timeout=30))
+            await until(lambda: producer._sender._backing_off)
+            await cluster["a"].start(cluster.route_of)
+            assert (await sent).status is SendStatus.OK
+
+    run(test)
+
+
+@pytest.mark.parametrize("way", ["send", "send_soon"])
+def test_the_timeout_covers_attempts_and_delays(way):
+    async def test():
+        clock = ManualClock()
+        async with (
+            fake_cluster() as cluster,
+            cluster.session(clock) as session,
+            Producer("senders", session=session) as producer,
+        ):
+            await producer.send(ORDER)
+            before = len(cluster.sends)
+            cluster["a"].answers = [CUT] * 99
+            sent = asyncio.ensure_future(sent_by(producer, way, ORDER, timeout=1))
+            while not sent.done():
+                await clock.advance(10)
+            assert isinstance(await sent, Unreachable)
+            assert 3 <= len(cluster.sends) - before <= 6, "0, 0.1, 0.3, 0.7 s, or half of it"
+            assert "tried" in (await sent).__notes__[0]
+
+    run(test)
+
+
+def test_closing_ends_a_send_that_backs_off():
+    async def test():
+        async with fake_cluster() as cluster, cluster.session(ManualClock()) as session:
+            producer = Producer(ProducerConfig(group="senders", send_timeout=0.02), session=session)
+            await producer.start()
+            await producer.send(ORDER, timeout=60)
+            cluster["a"].answers = [CUT]
+            sent = asyncio.ensure_future(sent_by(producer, "send_soon", ORDER, timeout=60))
+            await until(lambda: producer._sender._backing_off)
+            await producer.close()
+            assert isinstance(await sent, Unreachable), "its first answer was lost"
+
+    run(test)
+
+
+@pytest.mark.parametrize("way", ["send", "send_soon"])
+def test_errors_say_whether_the_message_is_stored(way):
+    async def test():
+        async with fake_cluster() as cluster, producing(cluster) as producer:
+            await producer.send(ORDER)
+            cluster["a"].answers = [CUT] * 3
+            assert (await sent_by(producer, way, ORDER)).stored is StoredState.UNKNOWN
+            cluster["a"].answers = [ResponseCode.SYSTEM_BUSY]
+            assert (await sent_by(producer, way, ORDER)).stored is StoredState.NO
+            cluster["a"].answers = [SILENT]
+            late = await sent_by(producer, way, ORDER, timeout=0.05)
+            assert late.stored is StoredState.UNKNOWN
+            await cluster["a"].stop()
+            await until(lambda: not producer._session.pool._alive)
+            unreachable = await sent_by(producer, way, ORDER)
+            assert isinstance(unreachable, Unreachable)
+            assert unreachable.stored is StoredState.NO
 
     run(test)

@@ -1,7 +1,7 @@
 """The producer for code that does not await."""
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Never, TypeVar
 
 from cometmq.blocking.asker import AskerFace
 from cometmq.blocking.face import posts, waits
@@ -15,6 +15,7 @@ from cometmq.client.send.pending_sends import PendingSend
 from cometmq.client.send.producer import options_of
 from cometmq.client.send.selectors import Selector, SendOptions
 from cometmq.client.send.send_hooks import SendCheck, SendHook
+from cometmq.client.send.sender import no_message
 from cometmq.protocol.bodies.queues import MessageQueue
 
 P = TypeVar("P", bound=awaited.Producer)
@@ -81,13 +82,15 @@ class ProducerFace(AskerFace[P]):
     def send(
         self,
         message: Message,
-        *,
+        *misplaced: Never,
         queue: MessageQueue | None = None,
         selector: Selector | None = None,
         key: object = None,
         timeout: Timeout = None,
     ) -> SendResult:
         """`cometmq.Producer.send`, waited for."""
+        if misplaced:
+            raise no_message(message, *misplaced)
         options = options_of(queue, selector, key, timeout)
         return self._loop.wait_for(SendCall(self._core, message, options))
 

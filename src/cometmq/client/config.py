@@ -148,8 +148,12 @@ class ProducerConfig(CheckedConfig):
         compress_over: Bodies of more bytes than this are compressed.
         compression: Compression algorithm.
         compress_level: Compression level, 0 to 9.
-        retries: Further attempts of an awaited send, each on another broker if there is one.
-        async_retries: Further attempts of a callback send.
+        retries: Further attempts of an awaited send within its timeout, each on another broker if
+            there is one.
+        async_retries: Further attempts of a callback send within its timeout.
+        retry_backoff: Delay before a send returns to a broker that failed it. The delay doubles
+            with each return, up to one second, and half of it is random. 0: retries follow
+            immediately, as in Java.
         retry_another_broker_when_not_stored: Retries a message whose broker reports that it is
             stored but not yet safe (flush or replication timeout). The message may be stored twice.
         retry_response_codes: Response codes of a broker after which a send is retried.
@@ -166,8 +170,9 @@ class ProducerConfig(CheckedConfig):
     compress_over: Whole = Whole(4096)
     compression: Choice[MessageFlag] = Choice(MessageFlag.ZLIB, *_COMPRESSIONS)
     compress_level: Whole = Whole(5, 0, 9)
-    retries: Whole = Whole(2, 0, 100)
-    async_retries: Whole = Whole(2, 0, 100)
+    retries: Whole = Whole(10, 0, 100)
+    async_retries: Whole = Whole(10, 0, 100)
+    retry_backoff: Seconds = Seconds(0.1, 0, 60)
     retry_another_broker_when_not_stored: Flag = Flag(False)
     retry_response_codes: Codes = Codes(
         {

@@ -2,11 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from cometmq.blocking.producer import Producer, ProducerFace
 from cometmq.client import message as ours
 from cometmq.client.config import ClientConfig, ProducerConfig
+from cometmq.client.fields import Seconds, Whole
 from cometmq.compat.arguments import in_seconds
 from cometmq.compat.callbacks import Callbacks, RequestCallback, SendCallback
 from cometmq.compat.messages import Message, MessageExt, SendResult
@@ -27,10 +29,19 @@ class MessageQueueSelector(ABC):
 Select = MessageQueueSelector | Callable[[Sequence[MessageQueue], Any, Any], MessageQueue]
 
 
+@dataclass(frozen=True, kw_only=True)
+class JavaProducerConfig(ProducerConfig):
+    """A ProducerConfig with Java's retries: two, without delays."""
+
+    retries: Whole = Whole(2, 0, 100)  # noqa: RUF009 - a descriptor that checks the value
+    async_retries: Whole = Whole(2, 0, 100)  # noqa: RUF009
+    retry_backoff: Seconds = Seconds(0)  # noqa: RUF009
+
+
 class DefaultMQProducer(JavaSettings):
     """A producer; `setX` for every setting X of RocketMQ's, before `start`."""
 
-    _config_class = ProducerConfig
+    _config_class = JavaProducerConfig
     _default_group = "DEFAULT_PRODUCER"
 
     def __init__(self, *given: Any) -> None:

@@ -163,6 +163,9 @@ def _batch(
 def _check_batch(messages: Sequence[Message]) -> None:
     if not messages:
         raise BadMessage("a batch needs at least one message")
+    for message in messages:
+        if not isinstance(message, Message):
+            raise BadMessage(f"a batch contains {message!r}: give one Message for each entry")
     first = messages[0]
     if first.topic.startswith("%RETRY%"):
         raise BadMessage("a batch cannot go to a retry topic: send the messages one by one")

@@ -9,7 +9,7 @@ import logging
 from asyncio import get_running_loop
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Self, TypeVar
+from typing import Never, Self, TypeVar
 
 from cometmq.client.config import ClientConfig, ProducerConfig, config_of
 from cometmq.client.durations import Timeout, duration_ms
@@ -20,7 +20,7 @@ from cometmq.client.send.pending_sends import AwaitedSend, Callback, CallbackSen
 from cometmq.client.send.request_reply import RequestReply
 from cometmq.client.send.selectors import ANY_QUEUE, Selector, SendOptions
 from cometmq.client.send.send_hooks import SendCheck, SendHook
-from cometmq.client.send.sender import MessageSender, too_many
+from cometmq.client.send.sender import MessageSender, no_message, too_many
 from cometmq.client.session.asker import Asker
 from cometmq.client.session.session import Session
 from cometmq.client.session.session_handle import lease
@@ -51,9 +51,6 @@ class Producer(Asker):
             environment variable NAMESRV_ADDR.
         client: settings of connections and names, instead of `name_servers`.
         session: a session that several clients share, instead of `name_servers` and `client`.
-
-    Raises:
-        BadSetting: an argument is invalid.
     """
 
     def __init__(
@@ -137,7 +134,7 @@ class Producer(Asker):
     async def send(
         self,
         message: Message,
-        *,
+        *misplaced: Never,
         queue: MessageQueue | None = None,
         selector: Selector | None = None,
         key: object = None,
@@ -168,6 +165,8 @@ class Producer(Asker):
         and a failed attempt is retried on another broker. Otherwise there is one attempt.
         """
         # Checks are inlined here and in `send_soon`.
+        if misplaced:
+            raise no_message(message, *misplaced)
         session = self._session
         if self._not_open_why or session.closed_why or get_running_loop() is not session.loop:
             self._check_open()
@@ -217,7 +216,7 @@ class Producer(Asker):
     async def send_oneway(
         self,
         message: Message,
-        *,
+        *misplaced: Never,
         queue: MessageQueue | None = None,
         selector: Selector | None = None,
         key: object = None,
@@ -227,6 +226,8 @@ class Producer(Asker):
 
         The arguments are those of `send`. Whether a broker stores the message is unknown.
         """
+        if misplaced:
+            raise no_message(message, *misplaced)
         self._check_open()
         options = options_of(queue, selector, key, timeout)
         sender = self._sender
@@ -365,7 +366,6 @@ class Producer(Asker):
         return self._timeout_ms if options.timeout_ms is None else options.timeout_ms
 
     def _begin(self, kind: type[S], message: Message, options: SendOptions) -> S:
-        """Begin a send of the blocking half of this class."""
         self._check_open()
         send = kind(self._sender, message, options, self._ms(options))
         self._sender.begin(send)

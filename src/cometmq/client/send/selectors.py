@@ -207,8 +207,8 @@ class SendOptions(msgspec.Struct, frozen=True):
                 return queues.next(faults=faults)
             queues.check_any()
             queue = (selector or by_sharding_key)(queues.queues, message, self.key)
-        if queue.topic != message.topic:
-            raise BadMessage(f"{queue} is not a queue of topic {message.topic}")
+        if not isinstance(queue, MessageQueue) or queue.topic != message.topic:
+            raise BadMessage(f"{queue!r} is not a queue of topic {message.topic}")
         return queue
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from cometmq.client.config import ProducerConfig
+from cometmq.client.durations import duration_ms
 from cometmq.client.message import Message, SendResult
 from cometmq.client.send.attempts import Done, Failed, Outcome, RetryPolicy, SendAttempts, TryAgain
 from cometmq.client.send.destinations import Destination, Destinations
@@ -29,7 +30,15 @@ from cometmq.client.send.pending_sends import (
 from cometmq.client.send.selectors import ANY_QUEUE, FaultTable, SendOptions
 from cometmq.client.send.send_hooks import SendContext, SendHooks
 from cometmq.client.session.session import Session
-from cometmq.errors import Closed, PartlySent, StoredState, TimedOut, TooManyRequests, Unreachable
+from cometmq.errors import (
+    BadMessage,
+    Closed,
+    PartlySent,
+    StoredState,
+    TimedOut,
+    TooManyRequests,
+    Unreachable,
+)
 from cometmq.protocol.limits import CLIENT_ASYNC_MAX
 from cometmq.remoting.channel import Channel
 
@@ -54,12 +63,14 @@ class MessageSender:
         self._route_waiters: dict[str, RouteWaiters] = {}  # by topic
         self._backing_off: set[PendingSend] = set()
         self._once = RetryPolicy(retries=0)
+        backoff_ms = duration_ms(config.retry_backoff)
         self._awaited = RetryPolicy(
             config.retries,
             codes=frozenset(config.retry_response_codes),
             when_not_safe=config.retry_another_broker_when_not_stored,
+            backoff_ms=backoff_ms,
         )
-        self._callback = RetryPolicy(config.async_retries)
+        self._callback = RetryPolicy(config.async_retries, backoff_ms=backoff_ms)
         self._callback_chosen = RetryPolicy(config.async_retries, same_queue=True)
 
     # Sends
@@ -70,6 +81,8 @@ class MessageSender:
         Raises what the queue selector raises; then nothing has started.
         """
         message = send.message
+        if not isinstance(message, Message):
+            raise no_message(message)
         topic = message.topic
         destination = self.destinations.get(topic)
         if send.sent is None and len(message.body) >= self.packing.long_from:
@@ -361,3 +374,9 @@ class MessageSender:
 def too_many() -> TooManyRequests:
     """The failure of a callback send that cannot begin."""
     return TooManyRequests(f"{CLIENT_ASYNC_MAX} sends are in flight: await flush()")
+
+
+def no_message(*given: object) -> BadMessage:
+    """The failure of a send that was not given a message."""
+    found = " and ".join(type(each).__name__ for each in given)
+    return BadMessage(f"got {found}: give one Message, such as Message('topic', b'body')")
