@@ -109,8 +109,9 @@ def test_the_properties_of_sends(texts):
     assert (stored, all_wait) == ([text for text, _ in expected], all(wait for _, wait in expected))
 
 
+NAMES = (WAIT, "KEYS", "TAGS", "UNIQ_KEY")
 tables = st.tuples(
-    st.lists(st.sampled_from([WAIT, "KEYS", "TAGS", "UNIQ_KEY", ""]), max_size=4),
+    st.lists(st.sampled_from([*NAMES, ""]), max_size=4),
     st.lists(st.lists(st.sampled_from(["", "x", "a b", " ", "é"]), min_size=4), min_size=1),
 ).map(
     lambda table: [
@@ -127,14 +128,17 @@ tables = st.tuples(
 def test_properties_by_columns(texts):
     codes, keys = all_marks(texts)
     assert list(zip(codes, map(list, keys), strict=True)) == [*map(tag_code_and_keys, texts)]
-    columns = property_columns(texts)
-    if columns is not None:
+    columns = property_columns(texts, NAMES)
+    if columns:
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        assert rows == [decode_properties(text) for text in texts]
+        decoded = map(decode_properties, texts)
+        assert rows == [{k: v for k, v in each.items() if k in NAMES} for each in decoded]
 
 
 def test_usual_properties_make_columns():
     """Or the tests above would compare a thing with itself."""
     texts = [f"KEYS\x01k{n}\x02WAIT\x01true\x02TAGS\x01a" for n in range(3)]
     columns = {"KEYS": ["k0", "k1", "k2"], "WAIT": ["true"] * 3, "TAGS": ["a"] * 3}
-    assert property_columns(texts) == columns
+    assert property_columns(texts, NAMES) == columns
+    assert property_columns(texts, ("TAGS", "UNIQ_KEY")) == {"TAGS": ["a"] * 3}
+    assert property_columns(texts, ("UNIQ_KEY",)) == {}

@@ -32,6 +32,7 @@ from cometmq.protocol.headers.send import (
 )
 from cometmq.protocol.names import RETRY_PREFIX
 from cometmq.protocol.records.batch import unpack_columns
+from cometmq.protocol.records.message_id import joined_offset_ids
 from cometmq.protocol.records.properties import NAME_VALUE_SEPARATOR, TRANSACTION_PREPARED
 from cometmq.refusal_log import RefusalLog
 from cometmq.remoting.dispatch import Call, Jointly, JointOutcome, Outcome, Replies, Reply
@@ -130,7 +131,7 @@ class SendHandlers:
         if known is None:
             self.topics.keep(topic)
         self.stats.put(put.topics[0], put.queue_ids[0], len(stored), sum(stored.sizes))
-        ids = ",".join([self.ids % offset for offset in stored.physical_offsets])
+        ids = joined_offset_ids(self.ids, stored.physical_offsets)
         return self._answer(call, began_ms, ids, queue_id, stored[0], stored[-1], waits)
 
     def _batch(self, call: Call, ask: SendHeader, queue_id: int) -> tuple[NewMessages, bool]:

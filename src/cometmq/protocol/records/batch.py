@@ -36,6 +36,9 @@ def unpack_columns(data: bytes) -> tuple[list[int], list[bytes], list[str]]:
 
     The total size of a message is ignored, as in Apache's broker: the other sizes imply it.
     """
+    even = _unpack_even(data)
+    if even is not None:
+        return even
     flags, bodies, properties = [], [], []
     at, whole = 0, len(data)
     for number in range(1, BATCH_COUNT_MAX + 1):
@@ -56,6 +59,25 @@ def unpack_columns(data: bytes) -> tuple[list[int], list[bytes], list[str]]:
         raise TooLarge(f"more than {BATCH_COUNT_MAX} messages in a batch")
     if at < whole:
         raise Malformed(f"{whole - at} extra bytes at the end of a batch")
+    return flags, bodies, _texts(properties)
+
+
+def _unpack_even(data: bytes) -> tuple[list[int], list[bytes], list[str]] | None:
+    """The same in one call if all messages have the sizes of the first: 0.2 us each, not 0.6."""
+    whole = len(data)
+    if whole < _ENTRY_SIZE_MIN:
+        return None
+    *_, body_size = _unpack_head(data, 0)
+    if not 0 <= body_size <= whole - _ENTRY_SIZE_MIN:
+        return None
+    properties_size = _unpack_size(data, _HEAD.size + body_size)[0]
+    count, rest = divmod(whole, _ENTRY_SIZE_MIN + body_size + properties_size)
+    if rest or not 1 < count <= BATCH_COUNT_MAX:
+        return None
+    rows = struct.iter_unpack(f">12xii{body_size}sH{properties_size}s", data)
+    flags, body_sizes, bodies, properties_sizes, properties = map(list, zip(*rows, strict=True))
+    if body_sizes.count(body_size) < count or properties_sizes.count(properties_size) < count:
+        return None
     return flags, bodies, _texts(properties)
 
 

@@ -1,37 +1,52 @@
-"""The properties of several messages as columns: names, and one value per message.
+"""Some properties of several messages as columns: names, and one value per message.
 
-Most producers set the same properties in the same order for all messages. Their joined texts are
-then a table that two calls split into cells: 0.1 us per property; searching each text takes 0.3.
+Most producers set the same properties in the same order for all messages. One pattern then finds the
+values in the joined texts: 0.4 us a message for three of them, where a search for each takes 1.2.
 """
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from cometmq.protocol.records.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 
-_BETWEEN = (
-    PROPERTY_SEPARATOR * 2
-)  # between two messages: an empty cell, which a regular text does not have
-_NO_SEPARATORS = bytes(
-    code for code in range(256) if chr(code) not in (NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR)
-)
+_BETWEEN = PROPERTY_SEPARATOR * 2  # two messages: no usual text has an empty property
+_VALUE = f"[^{NAME_VALUE_SEPARATOR}{PROPERTY_SEPARATOR}]++"
+
+Layout = tuple["re.Pattern[str]", tuple[str, ...]]  # the names whose values the pattern finds
 
 
-def property_columns(texts: Sequence[str]) -> dict[str, list[str]] | None:
-    """The values by name; None unless all texts have the same names in the same order.
+def property_columns(texts: Sequence[str], wanted: tuple[str, ...]) -> dict[str, list[str]] | None:
+    """Values by wanted name, without the names that no text has.
 
-    Also None if a name occurs twice, or if a property has no name or no value.
+    None unless all texts have the same names, once, in the same order, and no empty value.
     """
-    count, width = len(texts), 2 * texts[0].count(PROPERTY_SEPARATOR) + 3
-    whole = _BETWEEN.join(texts)
-    # Names and values alternate, and no text has an empty cell.
-    separators = (whole + _BETWEEN).encode(errors="replace").translate(None, _NO_SEPARATORS)
-    if separators != (b"\x01\x02" * (width // 2) + b"\x02") * count:
+    names = [each.partition(NAME_VALUE_SEPARATOR)[0] for each in texts[0].split(PROPERTY_SEPARATOR)]
+    layout = _layout(tuple(names), wanted)
+    if layout is None:
         return None
-    cells = whole.replace(NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR).split(PROPERTY_SEPARATOR)
-    columns: dict[str, list[str]] = {}
-    for at in range(0, width - 1, 2):
-        name, values = cells[at], cells[at + 1 :: width]
-        if not name or name in columns or cells[at::width] != [name] * count or "" in values:
-            return None
-        columns[name] = values
-    return columns
+    pattern, found = layout
+    count, width = len(texts), len(names)
+    whole = _BETWEEN + _BETWEEN.join(texts)
+    # With these counts, `count` matches have all separators, so each is a whole text.
+    if (
+        whole.count(NAME_VALUE_SEPARATOR) != count * width
+        or whole.count(PROPERTY_SEPARATOR) != count * (width + 1)
+        or len(rows := pattern.findall(whole)) != count
+    ):
+        return None
+    columns = [rows] if len(found) == 1 else map(list, zip(*rows, strict=True))
+    return dict(zip(found, columns, strict=True)) if found else {}
+
+
+@lru_cache(256)
+def _layout(names: tuple[str, ...], wanted: tuple[str, ...]) -> Layout | None:
+    """None if a name is empty or occurs twice."""
+    if len(set(names)) < len(names) or "" in names:
+        return None
+    cells = [
+        f"{re.escape(name)}{NAME_VALUE_SEPARATOR}" + (f"({_VALUE})" if name in wanted else _VALUE)
+        for name in names
+    ]
+    pattern = re.compile(_BETWEEN + PROPERTY_SEPARATOR.join(cells))
+    return pattern, tuple(name for name in names if name in wanted)

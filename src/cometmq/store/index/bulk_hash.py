@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
+from itertools import chain, repeat
 from typing import Any
 
 from cometmq.protocol.java.values import hash_code
@@ -51,6 +52,15 @@ def bulk_hashes(topics: Sequence[str], keys: Sequence[Sequence[str]]) -> "array[
         values = numpy.repeat(fronts, counts)
         _add_by_length(numpy, values, codes, numpy.array(lengths, numpy.int64))
     return array("I", _absolute(numpy, values).tobytes())
+
+
+def repeated(values: Sequence[int], counts: Sequence[int]) -> "array[int]":
+    """Each value as often as its count says."""
+    try:
+        import numpy
+    except ImportError:
+        return array("q", chain.from_iterable(map(repeat, values, counts)))
+    return array("q", numpy.repeat(numpy.array(values, numpy.int64), counts).tobytes())
 
 
 def _of_rows(numpy: Any, fronts: Any, table: Any, widths: Sequence[int]) -> Any:

@@ -7,9 +7,9 @@ last checkpoint, and a checkpoint is written only after the buffer.
 
 from array import array
 from collections.abc import Sequence
-from itertools import chain, repeat
+from itertools import repeat
 
-from cometmq.store.index.bulk_hash import bulk_hashes
+from cometmq.store.index.bulk_hash import bulk_hashes, repeated
 
 Entries = tuple["array[int]", "array[int]", "array[int]"]  # hashes, places, stored ms
 
@@ -41,10 +41,8 @@ class KeyBuffer:
     def entries(self) -> Entries:
         """Empty the buffer; an index entry for each key."""
         counts = list(map(len, self.keys))
-        places = chain.from_iterable(map(repeat, self.places, counts))
-        times_ms = chain.from_iterable(map(repeat, self.times_ms, counts))
         hashes = bulk_hashes(self.topics, self.keys)
-        entries = hashes, array("q", places), array("q", times_ms)
+        entries = hashes, repeated(self.places, counts), repeated(self.times_ms, counts)
         for column in (self.topics, self.keys, self.places, self.times_ms):
             column.clear()
         return entries

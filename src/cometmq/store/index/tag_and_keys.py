@@ -18,6 +18,7 @@ from cometmq.protocol.records.property_columns import property_columns
 _TAGS_FRONT, _KEYS_FRONT, _UNIQ_KEY_FRONT = (
     f"{PROPERTY_SEPARATOR}{name}{NAME_VALUE_SEPARATOR}" for name in (TAGS, KEYS, UNIQ_KEY)
 )
+_MARKS = (TAGS, KEYS, UNIQ_KEY)
 _CODES_KEPT_MAX = 10_000
 _tag_codes: dict[str, int] = {}
 
@@ -63,11 +64,14 @@ def tag_code_and_keys(properties_text: str) -> tuple[int, list[str]]:
 def all_marks(properties_texts: Sequence[str]) -> tuple[list[int], list[Sequence[str]]]:
     """The codes of several messages, and the keys of each.
 
-    By columns, if all have one word of KEYS at most: 0.4 us a message less.
+    By columns, if all have one word of KEYS at most: 0.7 us a message less.
     """
+    if len(properties_texts) == 1:
+        code, found = tag_code_and_keys(properties_texts[0])
+        return [code], [found]
     if not all(map(str.isascii, properties_texts)):
         properties_texts = list(map(readable, properties_texts))
-    columns = property_columns(properties_texts)
+    columns = property_columns(properties_texts, _MARKS)
     if columns is not None and KEY_SEPARATOR not in "".join(columns.get(KEYS, ())):
         count, known = len(properties_texts), _tag_codes
         tags = columns.get(TAGS)
