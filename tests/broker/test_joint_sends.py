@@ -198,10 +198,13 @@ def test_joint_sends_are_joint(monkeypatch):
         async with open_whole({}) as whole:
             whole.make_topic("T")
             await whole.topics.file.save()
-            put = whole.store.put_together
-            monkeypatch.setattr(
-                whole.store, "put_together", lambda *many: asked.append(len(many[0])) or put(*many)
-            )
+            put = whole.store.put_all
+
+            def watched(messages, now_ms, **options):
+                asked.append(len(messages))
+                return put(messages, now_ms, **options)
+
+            monkeypatch.setattr(whole.store, "put_all", watched)
             dispatcher = Dispatcher(whole.routes, whole.lanes)
             channel, wire = Channel(whole.broker._server._endpoint, dispatcher), Wire()
             channel.connection_made(wire)

@@ -259,17 +259,17 @@ def test_sends_of_one_read_are_refused_after_one_write_that_took_too_long(store_
         await whole.topics.file.save()
         await whole.send()
         room = whole.routes[RequestCode.SEND_MESSAGE_V2]
-        put = whole.store.put_together
+        put = whole.store.put_all
 
         def send_three():
             calls = [Call(Command(code=310, body=b"x"), whole.link, whole.clock.wall_ms())] * 3
             return room.jointly(calls, [send_header()] * 3)
 
-        def slowly(messages, now_ms):
+        def slowly(messages, now_ms, **options):
             whole.clock.skip(1_001)
-            return put(messages, now_ms)
+            return put(messages, now_ms, **options)
 
-        whole.store.put_together = slowly
+        whole.store.put_all = slowly
         assert send_three() is not None
         assert send_three() is None  # they are left to `send`
         reply = await whole.send()

@@ -133,7 +133,7 @@ def append(
         for queue in range(QUEUES):
             messages = [message_of(i) for i in batch if i % QUEUES == queue]
             if messages:
-                store.put_batch(messages, clock.wall_ms() + later_ms)
+                store.put_all(messages, clock.wall_ms() + later_ms)
         for i in sorted(set(block) - set(batch)):
             store.put(message_of(i), clock.wall_ms() + later_ms)
 

@@ -201,7 +201,7 @@ def _put(
         if len(made) == 1:
             places = [store.put(made[0][1], now_ms)]
         else:
-            places = store.put_batch([message for _, message in made], now_ms)
+            places = store.put_all([message for _, message in made], now_ms)
     except (DiskFull, BeingDeleted):
         return None
     finally:

@@ -104,7 +104,7 @@ class StoreMachine(RuleBasedStateMachine):
         batch = [message(topic=topic, queue_id=queue_id, **content) for content in many]
         if sum(len(one.body) + 300 for one in batch) > 4000:
             batch = batch[:1]
-        for stored, one in zip(self.store.put_batch(batch, self.now_ms), batch, strict=True):
+        for stored, one in zip(self.store.put_all(batch, self.now_ms), batch, strict=True):
             self.remember(stored, one)
 
     @rule(topic=topics, queue_id=queue_ids, count=st.integers(8, 25))

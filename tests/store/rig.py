@@ -155,7 +155,7 @@ def index_keys(index, topic, keys, place, stored_ms):
     """Add the keys of a message; if the index may have it already, as recovery does."""
     if place > index.end_offset:
         index.reserve(len(keys))
-        index.add((topic,), (keys,), (place,), stored_ms)
+        index.add((topic,), (keys,), (place,), stored_ms, len(keys))
     else:
         hashes = array("I", key_hashes(topic, keys))
         places, times_ms = array("q", [place] * len(keys)), array("q", [stored_ms] * len(keys))

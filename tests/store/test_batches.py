@@ -4,12 +4,14 @@ import asyncio
 from itertools import accumulate
 from random import Random
 
+import msgspec
 import pytest
 
 from cometmq.disk import RealDisk
 from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.records.hosts import Host
+from cometmq.store.log.appender import NeedsNewFile
 from cometmq.store.log.new_message import NewMessage, RecordWriter, by_columns
 from cometmq.store.message_store import MessageStore
 from cometmq.store.queue.extended_queue import ExtendedCode
@@ -87,9 +89,13 @@ def test_together_and_one_by_one_leave_the_same_bytes(tmp_path, seed, has_index)
         return [store.put(one, NOON_MS) for one in group]
 
     def together(store, group):
-        stored = store.put_together(group, NOON_MS)
-        taken.append(stored is not None)
-        return one_by_one(store, group) if stored is None else stored
+        try:
+            stored = store.put_all(group, NOON_MS, in_this_file=True)
+        except NeedsNewFile:
+            taken.append(False)
+            return one_by_one(store, group)
+        taken.append(True)
+        return stored
 
     assert asyncio.run(story("one", one_by_one)) == asyncio.run(story("many", together))
     assert heard(told["one"]) == heard(told["many"])
@@ -112,7 +118,7 @@ def test_who_waits_by_more_than_a_code_is_told_of_each(tmp_path):
             config_of(tmp_path), RealDisk(), ManualClock(NOON_MS), HOST,
             announce=lambda *news: told.append(news[-1].bits), coder=coder,
         ) as store:  # fmt: skip
-            store.put_batch([message(TAGS="a"), message(TAGS="a")], NOON_MS)
+            store.put_all([message(TAGS="a"), message(TAGS="a")], NOON_MS)
 
     asyncio.run(story())
     assert told == [b"\x00", b"\x01"]
@@ -124,11 +130,13 @@ def test_who_waits_by_more_than_a_code_is_told_of_each(tmp_path):
 def test_with_one_that_is_refused_nothing_is_put(tmp_path, bad):
     async def story():
         async with open_store(tmp_path) as store:
-            assert store.put_together([message(b"first")], 1) is None, "there is no file yet"
+            with pytest.raises(NeedsNewFile):  # there is no file yet
+                store.put_all([message(b"first")], 1, in_this_file=True)
             store.put(message(b"first", KEYS="k"), 1)
             before = store.log_bounds, store.bounds("T", 0)
             many = [message(b"a", KEYS="a"), bad, message(b"b", KEYS="b")]
-            assert store.put_together(many, 1) is None
+            with pytest.raises((TooLarge, Malformed, NeedsNewFile)):
+                store.put_all(many, 1, in_this_file=True)
             assert (store.log_bounds, store.bounds("T", 0)) == before
             assert store.query("T", "a", 0, 2**62) == []
             assert [one.body for one in read_all(store)] == [b"first"]
@@ -140,25 +148,27 @@ def test_with_one_that_is_refused_nothing_is_put(tmp_path, bad):
 def test_records_of_many_are_those_of_each(seed):
     messages = mixed(Random(seed), 20)
     writer = RecordWriter(HOST, 100)
-    prepared = [writer.prepare(one) for one in messages]
+    prepared = [writer.prepare_one(one) for one in messages]
     columns = by_columns(messages)
-    assert writer.prepare_all(columns) == prepared
+    assert writer.prepare(columns) == prepared
     base, sizes = 1 << 30, [size for size, *_ in prepared]
     offsets = list(accumulate(sizes[:-1], initial=base + 40))
     places = StoredMessages(offsets, range(len(sizes)), sizes)
     each, many = memoryview(bytearray(8000)), memoryview(bytearray(8000))
     for one, ready, place in zip(messages, prepared, places, strict=True):
         offset = place.physical_offset
-        writer.write(each, offset - base, offset, place.queue_offset, 5, one, ready)
-    writer.write_all(many, base, 5, columns, prepared, places)
+        writer.write_one(each, offset - base, offset, place.queue_offset, 5, one, ready)
+    writer.write(many, base, 5, columns, prepared, places)
     assert each == many
 
 
 def test_columns_and_messages_are_the_same():
     messages = mixed(Random(1), 20)
     columns = by_columns(messages)
-    assert by_columns(columns) is columns
-    assert (len(columns), list(columns)) == (20, messages)
+    assert len(columns) == 20
+    names = NewMessage.__struct_fields__
+    rows = zip(*msgspec.structs.astuple(columns), strict=True)
+    assert [NewMessage(**dict(zip(names, row, strict=True))) for row in rows] == messages
     places = StoredMessages([7, 17], [0, 1], [10, 5])
     assert (len(places), list(places)) == (2, [Stored(7, 0, 10, 17), Stored(17, 1, 5, 22)])
     assert places[-1] == Stored(17, 1, 5, 22)
@@ -167,9 +177,9 @@ def test_columns_and_messages_are_the_same():
 def test_many_are_held_to_the_same_limits():
     writer = RecordWriter(HOST, 100)
     with pytest.raises(TooLarge, match="maxMessageSize"):
-        writer.prepare_all(by_columns([message(b"good"), message(b"x" * 101)]))
+        writer.prepare(by_columns([message(b"good"), message(b"x" * 101)]))
     odd = by_columns([message(b"", sys_flag=2**31)])
-    (ready,) = writer.prepare_all(odd)
+    (ready,) = writer.prepare(odd)
     place = StoredMessages([0], [0], [ready[0]])
     with pytest.raises(Malformed, match="does not fit"):
-        writer.write_all(memoryview(bytearray(500)), 0, 5, odd, [ready], place)
+        writer.write(memoryview(bytearray(500)), 0, 5, odd, [ready], place)

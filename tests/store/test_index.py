@@ -535,7 +535,7 @@ def test_keys_are_held_until_somebody_looks_or_there_are_many(
     assert counts == [2, 2, 2, 10, 10, 10]
     assert asked(index, "T", "b", *EVER, 9) == [600, 500, 400, 300, 200, 100]
     index.reserve(3)
-    index.add(["T", "T"], [["c"], ["c", "d"]], [700, 800], NOON_MS)
+    index.add(["T", "T"], [["c"], ["c", "d"]], [700, 800], NOON_MS, 3)
     assert index.dirty_regions() == [file.region]
     assert file.count == 17
     index_keys(index, "T", ["e"], 900, NOON_MS)

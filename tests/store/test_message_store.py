@@ -90,7 +90,7 @@ def test_the_oldest_of_a_key_that_all_have_are_found_and_others_have_their_turns
                 store.put(message(b"%d" % i, KEYS="k"), NOON_MS + i)
             for start in range(0, count, 1000):
                 later = [message(KEYS="k") for _ in range(1000)]
-                store.put_batch(later, NOON_MS + HOUR_MS + start)
+                store.put_all(later, NOON_MS + HOUR_MS + start)
             assert keys_of(store, "k", times=times) == [b"2", b"1", b"0"]
             search = asyncio.ensure_future(store.search("T", "k", *times))
             turns = 0
@@ -138,7 +138,7 @@ def test_who_waits_is_told_of_each_message(tmp_path):
     async def story():
         async with open_store(tmp_path, announce=lambda *news: told.append(news)) as store:
             store.put(message(queue_id=2, TAGS="a"), 1)
-            store.put_batch([message(TAGS="b"), message(), message(TAGS="b")], 1)
+            store.put_all([message(TAGS="b"), message(), message(TAGS="b")], 1)
             store.put(message(sys_flag=int(MessageFlag.PREPARED)), 1)
             with pytest.raises(TooLarge):
                 store.put(message(b"x" * 5000), 1)
@@ -174,10 +174,10 @@ def test_a_batch_is_all_or_nothing_and_in_one_file(tmp_path):
             before = store.log_bounds, store.bounds("T", 0)
             for bad in (message(b"y", topic="T" * 128), message(b"y" * 5000)):
                 with pytest.raises(TooLarge):
-                    store.put_batch([message(b"1"), bad, message(b"2")], 1)
+                    store.put_all([message(b"1"), bad, message(b"2")], 1)
                 assert (store.log_bounds, store.bounds("T", 0)) == before
                 assert store.bounds("T" * 128, 0) == (0, 0)
-            stored = store.put_batch([message(b"%d" % i + b"y" * 500) for i in range(5)], 1)
+            stored = store.put_all([message(b"%d" % i + b"y" * 500) for i in range(5)], 1)
             assert [one.queue_offset for one in stored] == [1, 2, 3, 4, 5]
             assert {one.physical_offset // 4096 for one in stored} == {1}, "not torn apart"
             assert len(store.get("T", 0, 1, 5).views) == 1
@@ -413,7 +413,7 @@ def test_after_a_failed_sync_the_store_is_read_only(tmp_path):
         assert all(isinstance(result, StoreFailed) for result in results)
         disk.fails_to_sync = False
         end = store.log_bounds
-        for put in (store.put, lambda one, now: store.put_batch([one], now)):
+        for put in (store.put, lambda one, now: store.put_all([one], now)):
             with pytest.raises(StoreFailed, match="until restarted"):
                 put(message(), 1)
         with pytest.raises(StoreFailed):
@@ -498,7 +498,7 @@ def test_a_batch_is_none_when_the_index_has_no_room(tmp_path):
             disk.room = 0
             before = store.log_bounds, store.bounds("T", 0)
             with pytest.raises(DiskFull):
-                store.put_batch([message(b"x", KEYS=f"b{i}") for i in range(8)], 1)
+                store.put_all([message(b"x", KEYS=f"b{i}") for i in range(8)], 1)
             assert (store.log_bounds, store.bounds("T", 0)) == before
 
     asyncio.run(story())
@@ -513,7 +513,7 @@ def test_a_batch_that_outgrows_the_index_is_undone_in_the_index_too(tmp_path):
             disk.room = 2
             before = store.log_bounds, store.bounds("T", 0)
             with pytest.raises(DiskFull):
-                store.put_batch([message(b"x", KEYS=f"b{i}") for i in range(80)], 1)
+                store.put_all([message(b"x", KEYS=f"b{i}") for i in range(80)], 1)
             assert (store.log_bounds, store.bounds("T", 0)) == before
             disk.room = None
             store.put(message(b"next", KEYS="next"), 1)
@@ -531,7 +531,7 @@ def test_a_number_that_does_not_fit_changes_nothing(tmp_path, at):
             before = store.log_bounds, store.bounds("T", 0)
             many = [message(b"b%d" % i, KEYS=f"b{i}") for i in range(3)]
             many[at] = message(b"bad", sys_flag=2**31, KEYS="bad")
-            for refused in (lambda: store.put_batch(many, 1), lambda: store.put(many[at], 1)):
+            for refused in (lambda: store.put_all(many, 1), lambda: store.put(many[at], 1)):
                 with pytest.raises(Malformed, match="does not fit"):
                     refused()
                 assert (store.log_bounds, store.bounds("T", 0)) == before
@@ -558,7 +558,7 @@ def test_a_batch_and_single_puts_leave_the_same_bytes(tmp_path):
             return stored, [bytes(view) for view in units.views], store.bounds("T", 0)
 
     one = asyncio.run(story(tmp_path / "one", lambda store: [store.put(m, 1) for m in many]))
-    all_ = asyncio.run(story(tmp_path / "all", lambda store: [*store.put_batch(many, 1)]))
+    all_ = asyncio.run(story(tmp_path / "all", lambda store: [*store.put_all(many, 1)]))
     assert one == all_
     for kind in ("commitlog", "consumequeue", "index"):
         files = [path for path in (tmp_path / "one" / kind).rglob("*") if path.is_file()]

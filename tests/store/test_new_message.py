@@ -25,9 +25,11 @@ new_messages = st.builds(
 
 def written(writer, message, physical_offset=0, queue_offset=0, now_ms=0):
     """The record, after checking that it touches no byte around it."""
-    prepared = writer.prepare(message)
+    prepared = writer.prepare_one(message)
     memory = bytearray(b"\xee" * (prepared[0] + 20))
-    writer.write(memoryview(memory), 10, physical_offset, queue_offset, now_ms, message, prepared)
+    writer.write_one(
+        memoryview(memory), 10, physical_offset, queue_offset, now_ms, message, prepared
+    )
     assert memory[:10] == memory[-10:] == b"\xee" * 10
     return bytes(memory[10:-10])
 
@@ -119,4 +121,4 @@ def test_what_is_too_large_is_refused_by_name(change, said):
     fields = {"topic": "T", "queue_id": 0, "body": b""} | change
     for _ in range(2):
         with pytest.raises(TooLarge, match=said):
-            writer.prepare(NewMessage(**fields))
+            writer.prepare_one(NewMessage(**fields))

@@ -82,13 +82,14 @@ def test_batches_and_messages_side_by_side_are_refused_too(tmp_path):
             await asyncio.sleep(0)
             end, some = store.log_bounds[1], [message(b"a"), message(b"b", topic="U")]
             with pytest.raises(BeingDeleted):
-                store.put_batch(some[:1] * 2, NOON_MS)
-            assert store.put_together(some, NOON_MS) is None
+                store.put_all(some[:1] * 2, NOON_MS)
+            with pytest.raises(BeingDeleted):
+                store.put_all(some, NOON_MS, in_this_file=True)
             assert store.log_bounds[1] == end, "nothing happened"
             assert store.put(some[1], NOON_MS).queue_offset == 0, "another topic's"
             assert (store.bounds("T", 0), bodies(store)) == ((0, 0), [])
             await deletion
-            assert store.put_batch(some[:1] * 2, NOON_MS)[1].queue_offset == 1
+            assert store.put_all(some[:1] * 2, NOON_MS)[1].queue_offset == 1
 
     asyncio.run(story())
 

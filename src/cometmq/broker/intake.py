@@ -1,5 +1,6 @@
 """The one way into the log: what must be delayed is diverted, and a failure says what to do."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from cometmq.broker.config import BrokerRole
@@ -20,7 +21,8 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.records.properties import DELAY, NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 from cometmq.remoting.promise import Promise
 from cometmq.seams import Clock
-from cometmq.store.log.new_message import NewMessage, NewMessages, Several, by_columns
+from cometmq.store.log.appender import NeedsNewFile
+from cometmq.store.log.new_message import NewMessage, NewMessages
 from cometmq.store.message_store import MessageStore
 from cometmq.store.queue.results import Stored, StoredMessages
 
@@ -82,16 +84,20 @@ class Intake:
             raise _refusal(error) from error
 
     def put_jointly(self, messages: NewMessages, now_ms: int) -> StoredMessages | None:
-        """As `put` of each, sooner; None, and nothing happened, if one of them is unusual."""
+        """The same as `put` of each message; None, and nothing happened, if one is unusual."""
         if _DELAYED in _BETWEEN.join(messages.properties_texts):
             return None
-        return self._store.put_together(messages, now_ms)
-
-    def put_batch(self, messages: Several, now_ms: int) -> tuple[NewMessages, StoredMessages]:
-        """All of them, or none, where they are sent to: messages of a batch are not delayed."""
-        columns = by_columns(messages)
         try:
-            return columns, self._store.put_batch(columns, now_ms)
+            return self._store.put_all(messages, now_ms, in_this_file=True)
+        except (*_REFUSED, NeedsNewFile):
+            return None
+
+    def put_batch(
+        self, messages: NewMessages | Sequence[NewMessage], now_ms: int
+    ) -> StoredMessages:
+        """All of them or none; Refused. Messages of a batch are not delayed."""
+        try:
+            return self._store.put_all(messages, now_ms)
         except _REFUSED as error:
             self._stats.put_failed()
             raise _refusal(error) from error

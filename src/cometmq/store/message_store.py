@@ -7,25 +7,27 @@ once; `durable` is awaited by whoever promised that it is on disk.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import partial
+from typing import cast
 
-from cometmq.errors import BeingDeleted, DiskFull, Malformed, StoreFailed, TooLarge
+from cometmq.errors import DiskFull, StoreFailed
 from cometmq.protocol.records.hosts import Host
 from cometmq.protocol.records.key_hash import key_hashes
 from cometmq.protocol.records.message import StoredMessage
 from cometmq.seams import Clock, Disk, Lock
 from cometmq.store.config import FlushDiskType, StoreConfig
 from cometmq.store.contents import FlushState, StoreContents
-from cometmq.store.disk_full import is_full, no_room
+from cometmq.store.disk_full import is_full
 from cometmq.store.files import StoreFiles
 from cometmq.store.housekeeping import Housekeeping
 from cometmq.store.index.index import Index
 from cometmq.store.index.key_search import KeySearch
-from cometmq.store.index.tag_and_keys import marks_of, tag_code_and_keys
-from cometmq.store.log.batches import Announce, Batches
+from cometmq.store.index.tag_and_keys import marks_of
+from cometmq.store.log.appender import Announce, Appender
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.flusher import Flusher
-from cometmq.store.log.new_message import NewMessage, RecordWriter, Several
+from cometmq.store.log.new_message import NewMessage, NewMessages, RecordWriter, by_columns
 from cometmq.store.log.vetting import Vetting
 from cometmq.store.queue.by_time import earliest_ms, offset_by_time
 from cometmq.store.queue.extended_queue import queue_maker
@@ -41,7 +43,7 @@ from cometmq.store.queue.results import Found, Stored, StoredMessages, Unit
 from cometmq.store.queue.unit_check import judge_unit
 from cometmq.store.queue.unit_rebuild import UnitRebuild
 from cometmq.store.recovery.opening import Opening
-from cometmq.store.recovery.rebuild import TRANSACTION, UNQUEUED, Coder
+from cometmq.store.recovery.rebuild import Coder
 from cometmq.store.recovery.recovery import Recovered, RecoveryParts
 from cometmq.store.retention import FULL_RATIO, Retention
 
@@ -88,7 +90,9 @@ class MessageStore:
         if config.message_index_enable:
             slots, entries = config.max_hash_slot_num, config.max_index_num
             self._index = Index(self._files.index, slots, entries, disk, clock, self._has_key)
-        self._batches = Batches(self._log, self._writer, self._queues, self._index, announce, coder)
+        self._appender = Appender(
+            self._log, self._writer, self._queues, self._index, announce, coder
+        )
         self._vetting = Vetting(self._log)
         self._rebuild = UnitRebuild(self._log, self._queues, self._vetting, coder, announce)
         limits = read_limits(config)
@@ -188,63 +192,36 @@ class MessageStore:
     # Writing
 
     def put(self, message: NewMessage, now_ms: int, *, internal: bool = False) -> Stored:
-        """Append, dispatch, announce.
-
-        TooLarge, Malformed, DiskFull, BeingDeleted or StoreFailed, and nothing happened. An
-        internal write may use room that is reserved: it completes acknowledged work.
-        """
+        """The same as `put_all` of a run of one."""
         if self._flusher.failure is not None or (self._retention.puts_stop and not internal):
             raise self._refusal()
-        topic = message.topic
-        prepared = self._writer.prepare(message)
-        size = prepared[0]
-        code, keys = tag_code_and_keys(message.properties_text)
-        queue = self._queues.open_to_puts(topic, message.queue_id)
-        queued = message.sys_flag & TRANSACTION not in UNQUEUED
-        queue_offset = queue.end if queued else 0
-        try:
-            file = self._log.room_for(size, internal=internal)
-            at = file.written
-            offset = file.base + at
-            if self._index is not None:
-                self._index.reserve(len(keys), internal=internal)
-        except OSError as error:
-            raise no_room(error) from error
-        try:
-            self._writer.write(file.memory, at, offset, queue_offset, now_ms, message, prepared)
-        except Malformed:
-            file.memory[at : at + size] = bytes(size)
-            raise
-        file.written = at + size
-        if self._index is not None:
-            self._index.add((topic,), (keys,), (offset,), now_ms)
-        self._housekeeping.last_stored_ms = now_ms
-        if queued:
-            if self._coder is not None:
-                code = self._coder(topic, message.properties_text, code, now_ms)
-            queue.append(offset, size, code)
-            self._announce(topic, message.queue_id, queue_offset + 1, code)
-        return Stored(offset, queue_offset, size, offset + size)
-
-    def put_batch(self, messages: Several, now_ms: int) -> StoredMessages:
-        """Several messages, side by side in the log: all of them, or none."""
-        if self._flusher.failure is not None or self._retention.puts_stop:
-            raise self._refusal()
-        assert messages, "at least one"
-        stored = self._batches.put(messages, now_ms)
+        stored = self._appender.append_one(message, now_ms, internal=internal)
         self._housekeeping.last_stored_ms = now_ms
         return stored
 
-    def put_together(self, messages: Several, now_ms: int) -> StoredMessages | None:
-        """As `put` of each, sooner; None, and nothing happened, if that is not so simple."""
-        if self._flusher.failure is not None or self._retention.puts_stop:
-            return None
-        try:
-            stored = self._batches.put_here(messages, now_ms)
-        except (TooLarge, Malformed, BeingDeleted):  # one of them: the others are to be put
-            return None
-        if stored is not None:
-            self._housekeeping.last_stored_ms = now_ms
+    def put_all(
+        self,
+        messages: NewMessages | Sequence[NewMessage],
+        now_ms: int,
+        *,
+        internal: bool = False,
+        in_this_file: bool = False,
+    ) -> StoredMessages:
+        """Append to the log, to queues and index, and announce: all messages, or none.
+
+        TooLarge, Malformed, DiskFull, BeingDeleted or StoreFailed, and nothing happened. An
+        internal write may use room that is reserved: it completes acknowledged work. With
+        `in_this_file`, NeedsNewFile if the log file in use has no room for all of them: messages
+        that are put one by one fill it first.
+        """
+        if self._flusher.failure is not None or (self._retention.puts_stop and not internal):
+            raise self._refusal()
+        if type(messages) is not NewMessages:
+            messages = by_columns(cast(Sequence[NewMessage], messages))
+        stored = self._appender.append(
+            messages, now_ms, internal=internal, in_this_file=in_this_file
+        )
+        self._housekeeping.last_stored_ms = now_ms
         return stored
 
     def _refusal(self) -> StoreFailed | DiskFull:

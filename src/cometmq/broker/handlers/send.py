@@ -127,10 +127,10 @@ class SendHandlers:
         topic = known or new_topic(self.checks, ask)
         queue_id = ask.queue_id if ask.queue_id >= 0 else any_queue(topic)
         messages, waits = self._batch(call, ask, queue_id)
-        put, stored = self.intake.put_batch(messages, call.received_ms)
+        stored = self.intake.put_batch(messages, call.received_ms)
         if known is None:
             self.topics.keep(topic)
-        self.stats.put(put.topics[0], put.queue_ids[0], len(stored), sum(stored.sizes))
+        self.stats.put(ask.topic, queue_id, len(stored), sum(stored.sizes))
         ids = joined_offset_ids(self.ids, stored.physical_offsets)
         return self._answer(call, began_ms, ids, queue_id, stored[0], stored[-1], waits)
 

@@ -97,10 +97,11 @@ class Index:
         keys: Sequence[Sequence[str]],
         places: Sequence[int],
         stored_ms: int,
+        count: int,
     ) -> None:
-        """Buffer the keys of new messages, by columns; the caller has reserved their entries."""
+        """Buffer the keys of new messages, by columns; the caller has reserved `count` entries."""
         self._buffer.add(topics, keys, places, stored_ms)
-        self._free -= sum(map(len, keys))
+        self._free -= count
         if len(self._buffer.places) >= HELD_MAX:
             self.settle()
 
