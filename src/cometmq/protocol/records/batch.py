@@ -65,13 +65,13 @@ def unpack_columns(data: bytes) -> tuple[list[int], list[bytes], list[str]]:
 def _unpack_even(data: bytes) -> tuple[list[int], list[bytes], list[str]] | None:
     """The same in one call if all messages have the sizes of the first: 0.2 us each, not 0.6."""
     whole = len(data)
-    if whole < _ENTRY_SIZE_MIN:
+    if whole < ENTRY_SIZE_MIN:
         return None
     *_, body_size = _unpack_head(data, 0)
-    if not 0 <= body_size <= whole - _ENTRY_SIZE_MIN:
+    if not 0 <= body_size <= whole - ENTRY_SIZE_MIN:
         return None
     properties_size = _unpack_size(data, _HEAD.size + body_size)[0]
-    count, rest = divmod(whole, _ENTRY_SIZE_MIN + body_size + properties_size)
+    count, rest = divmod(whole, ENTRY_SIZE_MIN + body_size + properties_size)
     if rest or not 1 < count <= BATCH_COUNT_MAX:
         return None
     rows = struct.iter_unpack(f">12xii{body_size}sH{properties_size}s", data)
