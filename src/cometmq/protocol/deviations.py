@@ -1,8 +1,8 @@
-"""Where our servers deliberately answer otherwise than Apache RocketMQ 4.9.7, and why.
+"""The deliberate deviations of these servers from Apache RocketMQ 4.9.7, and their reasons.
 
-Everything else is the same: a test sends every request code with every field spoiled in turn to
-both, and fails for a difference that is not listed here, and for a row that is no longer true
-(tests/compat/differential). `scripts/reference.py` writes the rows into docs/compat.md.
+A test sends every request code, with every field in turn missing, malformed or out of range, to
+both servers (tests/compat/differential). It fails for a difference that is not listed here, and
+for a row without a difference. `scripts/reference.py` writes the rows into docs/compat.md.
 """
 
 from enum import Enum
@@ -14,41 +14,42 @@ from cometmq.protocol.codes import RequestCode, ResponseCode
 
 _CODE = RequestCode
 _ERROR = ResponseCode.SYSTEM_ERROR.value
+_WITHOUT_RESPONSE = ("flag: one-way", "flag: response")
 
 
 class Reason(Enum):
-    """Why a deviation is kept."""
+    """The reason for a deviation."""
 
-    SAFETY = "safety"  # to do the same would lose, damage or expose something
-    FAULT = "fault in Apache's code"  # an exception, a wrong answer, or no answer at all
+    SAFETY = "safety"  # Apache's behavior loses, damages or exposes something
+    FAULT = "fault in Apache's code"  # an exception, a wrong response, or no response
     BOUND = "unbounded resource"
     LATER = "not supported yet"
 
 
 class Deviation(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. `cases` are patterns of the test's cases, written `field: how it is spoiled`."""
+    """One row. `cases` are patterns of the test's cases: `field: how its value is changed`."""
 
     when: str
     apache: str
     ours: str
     reason: Reason
     cases: tuple[str, ...]
-    codes: tuple[RequestCode, ...] = ()  # all, if empty
-    our_code: int | None = None  # the row covers only answers of ours with this code
+    codes: tuple[RequestCode, ...] = ()  # empty: all codes
+    our_code: int | None = None  # the code of our response; None: any
 
     def covers(self, code: int, case: str, our_code: int | None) -> bool:
-        """Is this the difference that the row describes?"""
+        """Does the row describe this difference? `our_code` is None if we send no response."""
         return (
             (not self.codes or code in self.codes)
-            and self.our_code in (None, our_code)
+            and (self.our_code in (None, our_code) or case in _WITHOUT_RESPONSE)
             and any(fnmatchcase(case, pattern) for pattern in self.cases)
         )
 
 
 _REFUSED_FIELD = Deviation(
     when="a required field is absent or null, or a field is not of its type",
-    apache="goes on with null, 0 or false; an exception where that is needed",
-    ours="code 1, names the field",
+    apache="continues with null, 0 or false; fails with an exception where it needs the value",
+    ours="code 1 with the name of the field",
     reason=Reason.SAFETY,
     cases=(
         "*: absent", "*: null", "*: empty", "*: wrong*", ": without any field",
@@ -59,13 +60,13 @@ _REFUSED_FIELD = Deviation(
 _HEADER_TYPES = Deviation(
     when="language or remark of a command is a number",
     apache="converts it",
-    ours="the header cannot be read: the connection closes",
+    ours="closes the connection: the header cannot be decoded",
     reason=Reason.SAFETY,
     cases=("language: [0-9]*", "remark: [0-9]*"),
 )
 _NO_FIELDS = Deviation(
-    when="extFields is no object",
-    apache="an exception, and the connection closes",
+    when="extFields is not an object",
+    apache="fails with an exception and closes the connection",
     ours="code 1",
     reason=Reason.FAULT,
     cases=("extFields: [[]*", "extFields: 'x'", "extFields: 5"),
@@ -78,16 +79,16 @@ NAMESRV: tuple[Deviation, ...] = (
     _NO_FIELDS,
     Deviation(
         when="the code is unknown",
-        apache="never answers",
+        apache="never responds",
         ours="code 3",
         reason=Reason.FAULT,
         cases=("code: unknown",),
         our_code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED.value,
     ),
     Deviation(
-        when="a JSON value in the body is of another type than its field",
-        apache="converts it, or takes null",
-        ours="code 1, names the value",
+        when="a JSON value in the body does not have the type of its field",
+        apache="converts it, or uses null",
+        ours="code 1 with the name of the value",
         reason=Reason.SAFETY,
         codes=(_CODE.REGISTER_BROKER, _CODE.QUERY_DATA_VERSION),
         cases=("body: *",),
@@ -95,8 +96,8 @@ NAMESRV: tuple[Deviation, ...] = (
     ),
     Deviation(
         when="a topic in the body is null",
-        apache="a NullPointerException",
-        ours="leaves the topic out",
+        apache="fails with a NullPointerException",
+        ours="omits the topic",
         reason=Reason.FAULT,
         codes=(_CODE.REGISTER_BROKER,),
         cases=("body: *=null",),
@@ -112,20 +113,30 @@ NAMESRV: tuple[Deviation, ...] = (
     ),
     Deviation(
         when="clusterName is not the cluster of the broker",
-        apache="removes the broker, and its cluster still lists it",
-        ours="removes the broker from its cluster too",
+        apache="removes the broker, but not from its cluster",
+        ours="removes the broker also from its cluster",
         reason=Reason.FAULT,
         codes=(_CODE.UNREGISTER_BROKER,),
         cases=("clusterName: *",),
         our_code=0,
     ),
     Deviation(
-        when="the body names settings that are unknown or may not be changed",
-        apache="accepts them; paths and ports too (CVE-2023-37582)",
-        ours="refuses, names the setting, changes nothing",
+        when="the body contains an unknown setting or a bad value",
+        apache="ignores it and reports success",
+        ours="code 1 with the name of the setting; changes nothing",
         reason=Reason.SAFETY,
         codes=(_CODE.UPDATE_NAMESRV_CONFIG,),
         cases=("body: *",),
+        our_code=_ERROR,
+    ),
+    Deviation(
+        when="the body contains a setting that a request must not change",
+        apache="changes it, including paths and ports (CVE-2023-37582)",
+        ours="code 16 with the name of the setting; changes nothing",
+        reason=Reason.SAFETY,
+        codes=(_CODE.UPDATE_NAMESRV_CONFIG,),
+        cases=("body: protected setting",),
+        our_code=ResponseCode.NO_PERMISSION.value,
     ),
 )
 
@@ -147,10 +158,10 @@ BROKER: tuple[Deviation, ...] = (
     _HEADER_TYPES,
     _NO_FIELDS,
     Deviation(
-        when="the name of a group or topic has other characters than letters, digits and % | _ -, "
-        "is empty, or is too long",
-        apache="accepts it where it does not store messages under it",
-        ours="code 1: names become folders and keys of tables",
+        when="the name of a group or topic is empty or too long, or has other characters than "
+        "letters, digits and % | _ -",
+        apache="accepts it unless it stores messages under that name",
+        ours="code 1: names become folder names and keys of tables",
         reason=Reason.SAFETY,
         codes=_LISTED_GROUPS,
         cases=_names("consumerGroup", "group", "groupName", "destGroup", "topic"),
@@ -158,8 +169,8 @@ BROKER: tuple[Deviation, ...] = (
     ),
     Deviation(
         when="maxMsgNums, maxNum or count is 2147483647",
-        apache="an OutOfMemoryError; a count overflows to nothing",
-        ours="returns what one answer can hold",
+        apache="fails with an OutOfMemoryError, or a count overflows and nothing is returned",
+        ours="returns as much as fits in one response",
         reason=Reason.FAULT,
         codes=(_CODE.PULL_MESSAGE, _CODE.QUERY_MESSAGE, _CODE.QUERY_CONSUME_QUEUE),
         cases=("*: number 2147483647",),
@@ -175,16 +186,16 @@ BROKER: tuple[Deviation, ...] = (
         our_code=_ERROR,
     ),
     Deviation(
-        when="a one-way request asks for messages",
-        apache="answers it",
-        ours="does not answer",
+        when="a query for messages is one-way",
+        apache="sends a response",
+        ours="sends no response",
         reason=Reason.FAULT,
         codes=(_CODE.QUERY_MESSAGE, _CODE.VIEW_MESSAGE_BY_ID),
         cases=("flag: one-way",),
     ),
     Deviation(
-        when="commitOrRollback says that the state is unknown",
-        apache="never answers",
+        when="commitOrRollback is 0 (unknown)",
+        apache="never responds",
         ours="code 0",
         reason=Reason.FAULT,
         codes=(_CODE.END_TRANSACTION,),
@@ -192,25 +203,25 @@ BROKER: tuple[Deviation, ...] = (
         our_code=0,
     ),
     Deviation(
-        when="offset is inside of a message",
-        apache="returns bytes that are no message",
+        when="offset is inside a message",
+        apache="returns bytes that are not a message",
         ours="code 1",
         reason=Reason.FAULT,
         codes=(_CODE.VIEW_MESSAGE_BY_ID,),
         cases=("offset: number 1", "offset: wrong '+1'"),
     ),
     Deviation(
-        when="sysFlag says that a host is IPv6, which it is not",
-        apache="stores a record that it cannot read: no consumer gets this message, or any other",
-        ours="sets the flags by the hosts",
+        when="sysFlag says IPv6 for an IPv4 host",
+        apache="stores an unreadable record: no consumer gets this or any later message",
+        ours="sets the flags from the hosts",
         reason=Reason.FAULT,
         codes=(_CODE.SEND_MESSAGE_V2,),
         cases=("f: bit 16", "f: bit 32"),
         our_code=0,
     ),
     Deviation(
-        when="the properties of a message in a batch are above 32767 bytes with those of the batch",
-        apache="stores a record that it cannot read: no consumer gets this message, or any other",
+        when="the properties of a message and of its batch together exceed 32767 bytes",
+        apache="stores an unreadable record: no consumer gets this or any later message",
         ours="code 13",
         reason=Reason.FAULT,
         codes=(_CODE.SEND_BATCH_MESSAGE,),
@@ -219,7 +230,7 @@ BROKER: tuple[Deviation, ...] = (
     ),
     Deviation(
         when="a send to a new topic is refused",
-        apache="makes the topic all the same",
+        apache="creates the topic anyway",
         ours="a refused request changes nothing",
         reason=Reason.SAFETY,
         codes=(_CODE.SEND_MESSAGE_V2,),
@@ -227,15 +238,16 @@ BROKER: tuple[Deviation, ...] = (
     ),
     Deviation(
         when="a topic is deleted",
-        apache="keeps the offsets of its groups: in a new topic of this name they skip messages",
-        ours="deletes them too",
+        apache="keeps its consumer offsets: groups skip messages of a new topic with this name",
+        ours="code 0, deletes the consumer offsets, too",
         reason=Reason.SAFETY,
         codes=(_CODE.DELETE_TOPIC_IN_BROKER,),
         cases=("*",),
+        our_code=0,
     ),
     Deviation(
         when="the queue of a committed offset is unknown",
-        apache="stores the offset: a late commit revives the offset of a deleted topic",
+        apache="stores the offset: a late commit restores the offset of a deleted topic",
         ours="code 0, stores nothing",
         reason=Reason.SAFETY,
         codes=(_CODE.UPDATE_CONSUMER_OFFSET,),
@@ -244,7 +256,7 @@ BROKER: tuple[Deviation, ...] = (
     ),
     Deviation(
         when="maxReconsumeTimes is below 0",
-        apache="makes a dead letter of the message at its first failure",
+        apache="makes the message a dead letter at its first failure",
         ours="retries without limit",
         reason=Reason.SAFETY,
         codes=(_CODE.CONSUMER_SEND_MSG_BACK,),
@@ -253,7 +265,7 @@ BROKER: tuple[Deviation, ...] = (
     ),
     Deviation(
         when="a queue is unknown",
-        apache="locks it, without a limit of locks",
+        apache="locks it; the number of locks is not limited",
         ours="does not lock it",
         reason=Reason.BOUND,
         codes=(_CODE.LOCK_BATCH_MQ,),
@@ -261,9 +273,9 @@ BROKER: tuple[Deviation, ...] = (
         our_code=0,
     ),
     Deviation(
-        when="a JSON value in the body is of another type than its field",
-        apache="converts it, or takes null",
-        ours="code 1, names the value",
+        when="a JSON value in the body does not have the type of its field",
+        apache="converts it, or uses null",
+        ours="code 1 with the name of the value",
         reason=Reason.SAFETY,
         codes=(
             _CODE.HEART_BEAT, _CODE.LOCK_BATCH_MQ, _CODE.UNLOCK_BATCH_MQ,
@@ -274,17 +286,17 @@ BROKER: tuple[Deviation, ...] = (
     ),
     Deviation(
         when="a part of the body is absent or null",
-        apache="a NullPointerException, or a member without this value",
-        ours="goes on with its default",
+        apache="fails with a NullPointerException, or adds a member without this value",
+        ours="uses the default",
         reason=Reason.FAULT,
         codes=(_CODE.HEART_BEAT, _CODE.LOCK_BATCH_MQ),
         cases=("body: * absent", "body: *=null", "body: *={}"),
         our_code=0,
     ),
     Deviation(
-        when="the expression of a pull cannot be parsed, or is of an unknown type",
+        when="the expression of a pull is invalid or has an unknown type",
         apache="returns all messages",
-        ours="code 23: a consumer does not get what it may not want",
+        ours="code 23: the consumer might not want all messages",
         reason=Reason.SAFETY,
         codes=(_CODE.PULL_MESSAGE,),
         cases=("subscription: *", "expressionType: *"),
@@ -292,16 +304,16 @@ BROKER: tuple[Deviation, ...] = (
     ),
     Deviation(
         when="consumerGroup is unknown",
-        apache="makes a group of this name",
-        ours="makes none: a client that leaves needs no group",
+        apache="creates a group with this name",
+        ours="creates no group for a client that leaves",
         reason=Reason.FAULT,
         codes=(_CODE.UNREGISTER_CLIENT,),
         cases=("consumerGroup: *",),
         our_code=0,
     ),
     Deviation(
-        when="the message is not one whose transaction was given up",
-        apache="puts it among the half messages",
+        when="the message is not a discarded half message",
+        apache="stores it as a half message",
         ours="code 1",
         reason=Reason.SAFETY,
         codes=(_CODE.RESUME_CHECK_HALF_MESSAGE,),
@@ -309,25 +321,36 @@ BROKER: tuple[Deviation, ...] = (
         our_code=_ERROR,
     ),
     Deviation(
-        when="the body names settings that are unknown or may not be changed",
-        apache="accepts them; paths and ports too (CVE-2023-33246)",
-        ours="refuses, names the setting, changes nothing",
+        when="the body contains an unknown setting or a bad value",
+        apache="ignores it and reports success",
+        ours="code 1 with the name of the setting; changes nothing",
         reason=Reason.SAFETY,
         codes=(_CODE.UPDATE_BROKER_CONFIG,),
         cases=("body: *",),
+        our_code=_ERROR,
     ),
     Deviation(
-        when="offsets of a group are reset",
-        apache="leaves that to its members, and refuses if none is online",
-        ours="moves the stored offsets as well: a member that does not listen would undo it",
+        when="the body contains a setting that a request must not change",
+        apache="changes it, including paths and ports (CVE-2023-33246)",
+        ours="code 16 with the name of the setting; changes nothing",
+        reason=Reason.SAFETY,
+        codes=(_CODE.UPDATE_BROKER_CONFIG,),
+        cases=("body: protected setting",),
+        our_code=ResponseCode.NO_PERMISSION.value,
+    ),
+    Deviation(
+        when="the offsets of a group are reset",
+        apache="only notifies its members, and refuses if none is online",
+        ours="code 0, also changes the stored offsets, which a failing member would restore",
         reason=Reason.SAFETY,
         codes=(_CODE.INVOKE_BROKER_TO_RESET_OFFSET,),
         cases=("*",),
+        our_code=0,
     ),
     Deviation(
         when="srcGroup is unknown",
-        apache="code 0, and nothing is cloned",
-        ours="code 1: a misspelled group is reported",
+        apache="code 0, clones nothing",
+        ours="code 1: reports a misspelled group",
         reason=Reason.SAFETY,
         codes=(_CODE.CLONE_GROUP_OFFSET,),
         cases=("srcGroup: *",),
@@ -345,15 +368,15 @@ BROKER: tuple[Deviation, ...] = (
     Deviation(
         when="index is -9223372036854775808",
         apache="overflows, and returns the first units",
-        ours="returns none, as for any index before the first",
+        ours="returns none, as for every index before the first",
         reason=Reason.FAULT,
         codes=(_CODE.QUERY_CONSUME_QUEUE,),
         cases=("index: number -9223372036854775808",),
         our_code=0,
     ),
     Deviation(
-        when="access control is asked for",
-        apache="code 209 or an exception without aclEnable",
+        when="the request concerns access control",
+        apache="without aclEnable, code 209 or an exception",
         ours="code 3",
         reason=Reason.LATER,
         codes=(

@@ -62,6 +62,7 @@ _CONSUMERS = {
     _CODE.UNLOCK_BATCH_MQ, _CODE.GET_CONSUMER_LIST_BY_GROUP,
 }  # fmt: skip
 _HEADS = (_CODE.SEND_MESSAGE_V2, _CODE.GET_CONSUMER_LIST_BY_GROUP, _CODE.GET_ALL_TOPIC_CONFIG)
+_PROTECTED = b"brokerIP2=127.0.0.9"  # harmless: only slaves would use it
 _V6_FLAGS = MessageFlag.BORN_HOST_V6 | MessageFlag.STORE_HOST_V6
 _TOO_LONG = "inner properties: too long"
 _HARM_ATTEMPTS = 3  # on a busy machine the harm may show only at a later attempt
@@ -84,6 +85,7 @@ def cases(part):
     for code, route in sorted(table.items()):
         fields, body = good.get(code, ({}, b""))
         found += cases_of(code, route.header, fields, body, brief=code in _BRIEF)
+    found.append(Case(_CODE.UPDATE_BROKER_CONFIG, "body", "protected setting", None, _PROTECTED))
     for code in _HEADS:
         found += head_cases(code, *good.get(code, ({}, b"")))
     for code in (*sorted(set(RequestCode) - table.keys()), 0, -1, 9999):
