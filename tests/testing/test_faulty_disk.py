@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 import time
 
 import pytest
@@ -14,7 +15,7 @@ ONE_TRY = {"timeout": 3}
 
 
 async def send(producer, size=100):
-    return await producer.send(Message("T", b"x" * size), **ONE_TRY)
+    return await producer.send(Message("T", os.urandom(size)), **ONE_TRY)
 
 
 def on_disk(story, **settings):
