@@ -14,7 +14,7 @@ from cometmq.broker.delivery.delay_levels import DelayLevels
 from cometmq.broker.filtering.filters import Filters
 from cometmq.broker.handlers import admin_routes
 from cometmq.broker.handlers.checks import Checks
-from cometmq.broker.handlers.client import ClientRoom
+from cometmq.broker.handlers.client import ClientHandlers
 from cometmq.broker.intake import Intake
 from cometmq.broker.notices import Notices
 from cometmq.broker.page_cache import PageCache
@@ -126,7 +126,7 @@ class Desk:
         self._dispatcher = Dispatcher(self.routes, self.lanes)
 
     def _build_routes(self):
-        clients = ClientRoom(
+        clients = ClientHandlers(
             self.clients, self.groups, self.topics, self.filters, self.notices, self.clock,
         )  # fmt: skip
         return (

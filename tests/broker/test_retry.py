@@ -8,7 +8,7 @@ from broker.whole import consumer_beat
 from broker.works import PRODUCER, at_work, new
 from cometmq.broker.durable_replies import SafeAnswers
 from cometmq.broker.handlers.checks import Checks
-from cometmq.broker.handlers.send_back import SendingBack
+from cometmq.broker.handlers.send_back import SendBackHandlers
 from cometmq.broker.tables.clients import Client
 from cometmq.errors import Refused
 from cometmq.protocol.codes import ResponseCode
@@ -25,7 +25,7 @@ def back(offset, delay_level=0, **fields):
 
 
 def handler(works):
-    return SendingBack(
+    return SendBackHandlers(
         Checks(works.topics, works.groups, works.settings, works.identity),
         works.retries,
         works.intake,

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class KvConfig:
+class KvHandlers:
     """Key-value configuration."""
 
     kv: KvTable
@@ -111,7 +111,7 @@ def _told(body: bytes, compressed: bool, version: int) -> RegisterBroker:
 
 
 @dataclass(frozen=True, slots=True)
-class Routing:
+class RouteHandlers:
     """Who serves a topic, and all who serve."""
 
     table: RouteTable[Link]
@@ -142,7 +142,7 @@ class Routing:
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
+class TopicListHandlers:
     """Lists of topics, and what an administrator does to them."""
 
     table: RouteTable[Link]
@@ -192,7 +192,7 @@ class Topics:
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class ConfigHandlers:
     """The server's own settings."""
 
     config: LiveSettings
@@ -219,11 +219,11 @@ def build_routes(
     table: RouteTable[Link], kv: KvTable, config: LiveSettings, clock: Clock
 ) -> Routes:
     """Every request this name server answers."""
-    kv_config = KvConfig(kv)
+    kv_config = KvHandlers(kv)
     registration = RegistrationHandlers(table, kv, clock)
-    routing = Routing(table, EncodedRoutes(table), kv, config)
-    topics = Topics(table)
-    configuration = Configuration(config)
+    routing = RouteHandlers(table, EncodedRoutes(table), kv, config)
+    topics = TopicListHandlers(table)
+    configuration = ConfigHandlers(config)
     code = RequestCode
     return {
         code.PUT_KV_CONFIG: Route(kv_config.put, headers.PutKvHeader, ADMIN, writes=True),

@@ -2,14 +2,14 @@
 
 from cometmq.broker.handlers import declined, policy
 from cometmq.broker.handlers.checks import Checks
-from cometmq.broker.handlers.consumer import ConsumerRoom
-from cometmq.broker.handlers.group import GroupRoom
-from cometmq.broker.handlers.progress import ProgressRoom
-from cometmq.broker.handlers.query import QueryRoom
-from cometmq.broker.handlers.reply import Replying
-from cometmq.broker.handlers.reset import ResetRoom
-from cometmq.broker.handlers.runtime import RuntimeRoom
-from cometmq.broker.handlers.topic import TopicRoom
+from cometmq.broker.handlers.consumer import ConsumerHandlers
+from cometmq.broker.handlers.group import GroupHandlers
+from cometmq.broker.handlers.progress import ProgressHandlers
+from cometmq.broker.handlers.query import QueryHandlers
+from cometmq.broker.handlers.reply import ReplyHandlers
+from cometmq.broker.handlers.reset import ResetHandlers
+from cometmq.broker.handlers.runtime import RuntimeHandlers
+from cometmq.broker.handlers.topic import TopicHandlers
 from cometmq.broker.parts import Parts
 from cometmq.broker.statistics.consumer_lag import FallBehind
 from cometmq.broker.statistics.store_facts import StoreFacts
@@ -40,11 +40,11 @@ from cometmq.remoting.lanes import Lanes
 
 def topic_routes(p: Parts, checks: Checks, facts: StoreFacts) -> dict[int, Route]:
     """Topics and groups."""
-    topics = TopicRoom(
+    topics = TopicHandlers(
         p.topics, checks, p.offsets, p.clients, p.store, facts, p.identity,
         p.registration.settled,
     )  # fmt: skip
-    groups = GroupRoom(p.groups, p.offsets)
+    groups = GroupHandlers(p.groups, p.offsets)
     code = RequestCode
     return {
         code.UPDATE_AND_CREATE_TOPIC: Route(
@@ -72,12 +72,12 @@ def topic_routes(p: Parts, checks: Checks, facts: StoreFacts) -> dict[int, Route
 
 def consumer_routes(p: Parts, checks: Checks, facts: StoreFacts) -> dict[int, Route]:
     """Who is connected, how far groups are, and moves of them."""
-    room = ConsumerRoom(p.clients, p.store, p.identity)
-    progress = ProgressRoom(
+    room = ConsumerHandlers(p.clients, p.store, p.identity)
+    progress = ProgressHandlers(
         checks, p.groups, p.offsets, p.clients, p.store, facts, p.stats, p.identity,
         lambda: p.schedule.body,
     )  # fmt: skip
-    moves = ResetRoom(checks, p.groups, p.offsets, p.clients, p.store, p.identity)
+    moves = ResetHandlers(checks, p.groups, p.offsets, p.clients, p.store, p.identity)
     code = RequestCode
     return {
         code.GET_CONSUMER_CONNECTION_LIST: Route(room.connections, ConsumerGroupHeader, OF_GROUP),
@@ -109,8 +109,8 @@ def consumer_routes(p: Parts, checks: Checks, facts: StoreFacts) -> dict[int, Ro
 
 def message_routes(p: Parts, checks: Checks) -> dict[int, Route]:
     """Searches, and replies to requests."""
-    room = QueryRoom(checks, p.store, p.filters, p.clients)
-    replying = Replying(checks, p.clients, p.intake, p.stats, p.identity, p.clock)
+    room = QueryHandlers(checks, p.store, p.filters, p.clients)
+    replying = ReplyHandlers(checks, p.clients, p.intake, p.stats, p.identity, p.clock)
     code = RequestCode
     return {
         code.QUERY_MESSAGE: Route(room.by_key, queries.QueryMessageHeader, SUBSCRIBE, "query"),
@@ -127,7 +127,7 @@ def message_routes(p: Parts, checks: Checks) -> dict[int, Route]:
 
 def runtime_routes(p: Parts, facts: StoreFacts, lanes: Lanes, started_ms: int) -> dict[int, Route]:
     """The broker about itself."""
-    room = RuntimeRoom(
+    room = RuntimeHandlers(
         p.settings,
         p.clients,
         p.stats,

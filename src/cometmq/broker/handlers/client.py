@@ -26,7 +26,7 @@ from cometmq.seams import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class ClientRoom:
+class ClientHandlers:
     """Heartbeats, and who belongs to a group."""
 
     clients: Clients

@@ -25,7 +25,7 @@ _PATIENCE_MS = 10_000  # with a consumer that is asked something
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerRoom:
+class ConsumerHandlers:
     """Connections, and what runs inside consumers."""
 
     clients: Clients

@@ -18,7 +18,7 @@ _RETRIES_MIN = -1  # "as many as there may be"
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRoom:
+class GroupHandlers:
     """Groups of this broker."""
 
     groups: GroupTable

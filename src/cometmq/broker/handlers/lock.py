@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class LockRoom:
+class LockHandlers:
     """Locks of ordered consumption."""
 
     topics: TopicTable

@@ -13,7 +13,7 @@ from cometmq.store.message_store import MessageStore
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetRoom:
+class OffsetHandlers:
     """Where groups are, and where queues begin and end."""
 
     checks: Checks

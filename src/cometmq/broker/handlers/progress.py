@@ -26,7 +26,7 @@ _NO_CORRECTION = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class ProgressRoom:
+class ProgressHandlers:
     """Progress of groups. `delay_offsets` tells how far each delay level is delivered."""
 
     checks: Checks

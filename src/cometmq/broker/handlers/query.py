@@ -26,7 +26,7 @@ _UNITS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class QueryRoom:
+class QueryHandlers:
     """Searches."""
 
     checks: Checks

@@ -31,7 +31,7 @@ _PATIENCE_MS = 3_000  # as long as the one who answers waits for us
 
 
 @dataclass(frozen=True, slots=True)
-class Replying:
+class ReplyHandlers:
     """Replies of consumers to producers that wait for them."""
 
     checks: Checks

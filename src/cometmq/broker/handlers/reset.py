@@ -28,7 +28,7 @@ _FLAT_FOR = "CPP"
 
 
 @dataclass(frozen=True, slots=True)
-class ResetRoom:
+class ResetHandlers:
     """Moves of groups."""
 
     checks: Checks

@@ -15,12 +15,12 @@ from cometmq.broker.handlers.admin_routes import (
     topic_routes,
 )
 from cometmq.broker.handlers.checks import Checks
-from cometmq.broker.handlers.client import ClientRoom
-from cometmq.broker.handlers.lock import LockRoom
-from cometmq.broker.handlers.offset import OffsetRoom
+from cometmq.broker.handlers.client import ClientHandlers
+from cometmq.broker.handlers.lock import LockHandlers
+from cometmq.broker.handlers.offset import OffsetHandlers
 from cometmq.broker.handlers.pull import PullHandlers
 from cometmq.broker.handlers.send import SendHandlers
-from cometmq.broker.handlers.send_back import SendingBack
+from cometmq.broker.handlers.send_back import SendBackHandlers
 from cometmq.broker.handlers.transaction import TransactionHandlers
 from cometmq.broker.parts import Parts
 from cometmq.broker.stored_properties import StoredProperties
@@ -81,7 +81,7 @@ def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
         StoredProperties(p.identity.cluster), offset_id_format(p.identity.host), p.page_cache,
         RefusalLog(log, p.clock, "sends"),
     )  # fmt: skip
-    back = SendingBack(checks, p.retries, p.intake, answers, p.stats)
+    back = SendBackHandlers(checks, p.retries, p.intake, answers, p.stats)
     ends = TransactionHandlers(p.transactions, answers)
     code = RequestCode
     return {
@@ -136,8 +136,8 @@ def _pulls(p: Parts, checks: Checks) -> dict[int, Route]:
 
 
 def _clients(p: Parts) -> dict[int, Route]:
-    clients = ClientRoom(p.clients, p.groups, p.topics, p.filters, p.notices, p.clock)
-    locks = LockRoom(p.topics, p.locks, p.clock)
+    clients = ClientHandlers(p.clients, p.groups, p.topics, p.filters, p.notices, p.clock)
+    locks = LockHandlers(p.topics, p.locks, p.clock)
     code = RequestCode
     return {
         code.HEART_BEAT: Route(
@@ -158,7 +158,7 @@ def _clients(p: Parts) -> dict[int, Route]:
 
 
 def _offsets(p: Parts, checks: Checks) -> dict[int, Route]:
-    offsets = OffsetRoom(checks, p.offsets, p.store)
+    offsets = OffsetHandlers(checks, p.offsets, p.store)
     headers, code = offset_headers, RequestCode
     return {
         code.QUERY_CONSUMER_OFFSET: Route(

@@ -37,7 +37,7 @@ _ALWAYS_ZERO = (
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeRoom:
+class RuntimeHandlers:
     """The broker about itself. `delays` gives each delay level's offset and its queue's end."""
 
     settings: LiveSettings

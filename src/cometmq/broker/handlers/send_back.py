@@ -12,7 +12,7 @@ from cometmq.remoting.dispatch import Call, Outcome, Reply
 
 
 @dataclass(frozen=True, slots=True)
-class SendingBack:
+class SendBackHandlers:
     """Messages that consumers could not consume."""
 
     checks: Checks

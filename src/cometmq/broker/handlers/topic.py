@@ -30,7 +30,7 @@ _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
 
 @dataclass(frozen=True, slots=True)
-class TopicRoom:
+class TopicHandlers:
     """Topics of this broker."""
 
     topics: TopicTable
