@@ -63,7 +63,7 @@ def reads(make: Callable[..., bytes], body: bytes, per_read: int, per_frame: int
 
 async def measured(broker: Broker, rows: Sequence[tuple[str, list[bytes]]]) -> None:
     channel = Channel(
-        broker._server._endpoint, Dispatcher(build_routes(broker.parts), broker.parts.lanes)
+        broker._server._endpoint, Dispatcher(build_routes(broker.parts), broker.parts.context.lanes)
     )
     transport = FakeTransport()
     channel.connection_made(transport)  # type: ignore[arg-type]
@@ -98,10 +98,10 @@ async def main() -> None:
         config = BrokerConfig(broker_name="broker-a", broker_ip1="127.0.0.1", listen_port=0)
         store = StoreConfig(store_path_root_dir=str(Path(folder)), **STORE)
         async with Broker(config, store) as broker:
-            broker.parts.topics.put(
+            broker.parts.tables.topics.put(
                 TopicConfig(topic_name=load.TOPIC, read_queue_nums=4, write_queue_nums=4)
             )
-            await broker.parts.topics.file.save()
+            await broker.parts.tables.topics.file.save()
             await measured(broker, rows)
 
 

@@ -116,7 +116,7 @@ async def broker_walks() -> None:
         whole.make_topic("T", 2)
 
         def connect() -> Channel:
-            dispatcher = Dispatcher(whole.routes, whole.parts.lanes)
+            dispatcher = Dispatcher(whole.routes, whole.lanes)
             channel = Channel(whole.broker._server._endpoint, dispatcher)
             channel.connection_made(Wire())
             return channel

@@ -169,7 +169,7 @@ def broker(
         "broker",
         lambda: Broker(*chosen),
         lambda server: typer.echo(
-            f"The broker[{server.parts.identity.name}, {server.parts.identity.address}] boot "
+            f"The broker[{server.identity.name}, {server.identity.address}] boot "
             f"success. serializeType=JSON" + (f" and name server is {servers}" if servers else "")
         ),
     )

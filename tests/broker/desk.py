@@ -18,13 +18,13 @@ from cometmq.broker.handlers.client import ClientHandlers
 from cometmq.broker.intake import Intake
 from cometmq.broker.notices import Notices
 from cometmq.broker.page_cache import PageCache
+from cometmq.broker.parts import BrokerContext
 from cometmq.broker.statistics.stats import Statistics
 from cometmq.broker.statistics.store_facts import StoreFacts
+from cometmq.broker.storage import Storage
 from cometmq.broker.tables.clients import Clients
-from cometmq.broker.tables.groups import GroupTable
 from cometmq.broker.tables.identity import identity_of
-from cometmq.broker.tables.offsets import ConsumerOffsets
-from cometmq.broker.tables.topics import TopicTable
+from cometmq.broker.tables.tables import Tables
 from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.disk import RealDisk
 from cometmq.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData
@@ -101,14 +101,12 @@ class Desk:
         self.settings, self.arrivals, self.levels = settings, arrivals, levels
         self.identity = identity_of(config, PORT)
         self.background = Background(clock)
-        self.topics = TopicTable(disk, folder / "config/topics.json", clock, settings)
-        self.groups = GroupTable(disk, folder / "config/subscriptionGroup.json", clock, settings)
-        self.offsets = ConsumerOffsets(disk, folder / "config/consumerOffset.json")
-        for table in (self.topics, self.groups, self.offsets):
-            table.load()
+        self.tables = tables = Tables(disk, folder / "config", clock, settings, Clients())
+        tables.load()
+        self.topics, self.groups, self.offsets = tables.topics, tables.groups, tables.offsets
         settings.on_change(self.topics.follow_settings)
         self.registration = SimpleNamespace(settled=partial(asyncio.sleep, 0))
-        self.clients = Clients()
+        self.clients = tables.clients
         self.stats = Statistics(clock, self.identity.cluster)
         self.intake = Intake(store, levels, clock, self.identity, self.stats)
         self.filters = Filters(self.clients, settings)
@@ -122,18 +120,19 @@ class Desk:
         self.link = FakeLink()
         files = StoreFiles.of(settings.now(StoreConfig))
         self.facts = StoreFacts(store, files, disk)
+        self.context = BrokerContext(self.identity, settings, clock, self.lanes, clock.wall_ms())
+        self.storage = Storage(store, self.intake, arrivals, self.facts, self.page_cache)
+        self.delivery = SimpleNamespace(schedule=self.schedule)
         self.routes = self._build_routes()
         self._dispatcher = Dispatcher(self.routes, self.lanes)
 
     def _build_routes(self):
-        clients = ClientHandlers(
-            self.clients, self.groups, self.topics, self.filters, self.notices, self.clock,
-        )  # fmt: skip
+        clients = ClientHandlers(self.tables, self.filters, self.notices, self.clock)
         return (
-            admin_routes.topic_routes(self, self.checks, self.facts)
-            | admin_routes.consumer_routes(self, self.checks, self.facts)
+            admin_routes.topic_routes(self, self.checks)
+            | admin_routes.consumer_routes(self, self.checks)
             | admin_routes.message_routes(self, self.checks)
-            | admin_routes.runtime_routes(self, self.facts, self.lanes, self.clock.wall_ms())
+            | admin_routes.runtime_routes(self)
             | admin_routes.declined_routes()
             | {RequestCode.HEART_BEAT: Route(clients.heartbeat, NoHeader, OPEN, "heartbeat")}
         )

@@ -54,10 +54,15 @@ class Whole:
         self.parts = broker.parts
         self.routes = build_routes(broker.parts)
         self.link = FakeLink()
-        self._dispatcher = Dispatcher(self.routes, broker.parts.lanes)
+        self._dispatcher = Dispatcher(self.routes, broker.parts.context.lanes)
 
     def __getattr__(self, part):
-        return getattr(self.parts, part)
+        """A part by its name, whichever concept it belongs to."""
+        parts = self.parts
+        for group in (parts, parts.context, parts.tables, parts.storage, parts.delivery):
+            if hasattr(group, part):
+                return getattr(group, part)
+        raise AttributeError(part)
 
     def begin(self, code, header=None, body=b"", link=None, received_ms=None):
         """A reply, or an awaitable of it. A header, or extension fields as they came."""
@@ -121,7 +126,7 @@ class Whole:
 
     def state(self):
         """Everything that a request could change, to be compared."""
-        parts, store = self.parts, self.parts.store
+        parts, store = self, self.store
         store._index.settle()  # whoever asks by key makes that of keys which wait to be put
         queues = [
             (name, queue_id, store.bounds(name, queue_id))

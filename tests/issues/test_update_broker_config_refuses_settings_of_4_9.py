@@ -138,7 +138,7 @@ def test_a_broker_starts_again_after_every_change(tmp_path):
 
     async def start(is_changed):
         async with Broker(*broker_settings(Given(LINE | {"storePathRootDir": str(tmp_path)}))) as b:
-            live = b.parts.settings
+            live = b.parts.context.settings
             texts = parse_properties(as_properties(*live.all))
             changes = {key: other(key, texts[key]) for key in UPDATE_RULES.accepted - UNSUPPORTED}
             if is_changed:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import socket
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -13,34 +12,32 @@ from cometmq.broker.config import BrokerConfig, BrokerRole
 from cometmq.broker.delivery.delay_levels import DelayLevels
 from cometmq.broker.delivery.delay_offsets import DelayOffsets
 from cometmq.broker.delivery.half_queue import HalfQueue
+from cometmq.broker.delivery.delivery import Delivery
 from cometmq.broker.delivery.retry import Retries
 from cometmq.broker.delivery.schedule import Schedule
 from cometmq.broker.delivery.transaction_checks import TransactionChecks
 from cometmq.broker.delivery.transactions import Transactions
-from cometmq.broker.filtering.bit_filters import BitFilters, conditions_of
+from cometmq.broker.filtering.bit_filters import conditions_of, filters_of
 from cometmq.broker.filtering.consumer_filters import ConsumerFilters
-from cometmq.broker.filtering.filters import Filters
 from cometmq.broker.handlers.routes import build_routes, lane_limits
 from cometmq.broker.intake import Intake
 from cometmq.broker.notices import Notices
 from cometmq.broker.page_cache import PageCache
-from cometmq.broker.parts import Parts
+from cometmq.broker.parts import BrokerContext, Parts
+from cometmq.broker.ports import bind_ports
 from cometmq.broker.registration import Registration
 from cometmq.broker.startup import CHANGES_FILE, telling_where
 from cometmq.broker.statistics.stats import SAMPLE_MS, Statistics
 from cometmq.broker.statistics.store_facts import StoreFacts
+from cometmq.broker.storage import Storage
 from cometmq.broker.tables.clients import Clients
-from cometmq.broker.tables.groups import GroupTable
 from cometmq.broker.tables.identity import Identity, identity_of
-from cometmq.broker.tables.offsets import ConsumerOffsets
-from cometmq.broker.tables.queue_locks import QueueLockTable
-from cometmq.broker.tables.topics import TopicTable
+from cometmq.broker.tables.tables import Tables
 from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.disk import RealDisk
-from cometmq.errors import BadSetting, CannotListen, StoreFailed
+from cometmq.errors import BadSetting, StoreFailed
 from cometmq.protocol.bodies.tables import TopicConfig
-from cometmq.remoting.channel import Channel
-from cometmq.remoting.dispatch import Dispatcher, vip_routes
+from cometmq.remoting.dispatch import Dispatcher, Link, vip_routes
 from cometmq.remoting.lanes import Lanes
 from cometmq.remoting.pool import Pool
 from cometmq.remoting.server import Server
@@ -54,9 +51,7 @@ from cometmq.store.message_store import MessageStore
 
 log = logging.getLogger(__name__)
 
-_VIP_BELOW = 2  # the second port is so much below the first
-_PORTS_TRIED_MAX = 50  # when the system is to choose, until both are free
-_LOOK_FOR_SILENT_MS = 10_000
+_EXPIRE_MS = 10_000
 _SAVE_CONDITIONS_MS = 10_000
 
 
@@ -107,7 +102,8 @@ class Broker:
         async with AsyncExitStack() as stack:  # what was begun is ended if the rest fails
             stack.push_async_callback(self._pool.close)
             stack.push_async_callback(self._server.close)
-            main, vip = self._bind()
+            config = self._config
+            main, vip = bind_ports(self._server, config.bind_address, config.listen_port)
             self.port = int(main.getsockname()[1])
             identity = identity_of(self._config, self.port)
             levels = DelayLevels(self._config.message_delay_level)
@@ -118,13 +114,12 @@ class Broker:
                 store = await stack.enter_async_context(self._store(identity, levels))
                 self.parts = parts = self._build(identity, levels, store)
                 self._follow_settings(parts)
-                parts.schedule.load()
-                parts.transactions.load()
+                parts.delivery.load()
             stack.push_async_callback(self._save)
             stack.push_async_callback(self._background.close)
             routes = build_routes(parts)
-            self._server.serve(main, Dispatcher(routes, parts.lanes))
-            self._server.serve(vip, Dispatcher(vip_routes(routes), parts.lanes))
+            self._server.serve(main, Dispatcher(routes, parts.context.lanes))
+            self._server.serve(vip, Dispatcher(vip_routes(routes), parts.context.lanes))
             stack.push_async_callback(self._stop_serving)
             self._start_what_repeats(parts)
             stack.push_async_callback(parts.registration.leave)
@@ -136,35 +131,17 @@ class Broker:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
+    @property
+    def identity(self) -> Identity:
+        """Name, cluster and address, once the broker has started."""
+        return self.parts.context.identity
+
     async def create_topic(self, topic: TopicConfig) -> None:
         """Have it, and return when the name servers know."""
-        self.parts.topics.put(topic)
+        self.parts.tables.topics.put(topic)
         await self.parts.registration.register(forced=True)
 
     # Parts
-
-    def _bind(self) -> tuple[socket.socket, socket.socket]:
-        """The two ports, one below the other by two."""
-        host, port = self._config.bind_address, self._config.listen_port
-        if 0 < port <= _VIP_BELOW:
-            raise CannotListen(f"port {port} has none {_VIP_BELOW} below it", "listenPort")
-        for _ in range(_PORTS_TRIED_MAX):
-            main = self._server.bind(host, port)
-            try:
-                below = int(main.getsockname()[1]) - _VIP_BELOW
-                return main, self._server.bind(host, below)
-            except CannotListen:
-                if port:
-                    raise
-                main.close()
-        raise CannotListen(f"no two free ports on {host}", "listenPort")
-
-    def _filters(self, store: MessageStore) -> Filters:
-        conditions = self._conditions
-        if conditions is None or not self._config.enable_calc_filter_bit_map:
-            return Filters(self._clients, self._settings)
-        conditions.newest_ms = max(conditions.newest_ms, store.recovered.last_stored_ms)
-        return BitFilters(self._clients, self._settings, conditions)
 
     def _store(self, identity: Identity, levels: DelayLevels) -> MessageStore:
         coder = levels.unit_code
@@ -179,60 +156,70 @@ class Broker:
 
     def _build(self, identity: Identity, levels: DelayLevels, store: MessageStore) -> Parts:
         settings, clock, disk = self._settings, self._clock, self._disk
-        message_clock = self._message_clock
         folder = Path(self._store_config.store_path_root_dir) / "config"
-        topics = TopicTable(disk, folder / "topics.json", clock, settings)
-        groups = GroupTable(disk, folder / "subscriptionGroup.json", clock, settings)
-        offsets = ConsumerOffsets(disk, folder / "consumerOffset.json")
-        locks = QueueLockTable(disk, folder / "queueLocks.json")
-        for table in (topics, groups, offsets):
-            table.load()
-        locks.load(clock.monotonic_ms())
+        tables = Tables(disk, folder, clock, settings, self._clients)
+        tables.load()
+        lanes = Lanes(self._config.limits.lane_max, lane_limits(self._config), clock=clock)
         stats = Statistics(clock, identity.cluster)
-        intake = Intake(store, levels, message_clock, identity, stats)
-        self._notices = Notices(self._clients, groups, settings, self._background)
+        storage = Storage(
+            store,
+            Intake(store, levels, self._message_clock, identity, stats),
+            self._arrivals,
+            StoreFacts(store, StoreFiles.of(self._store_config), disk),
+            PageCache(),
+        )
+        self._notices = Notices(self._clients, tables.groups, settings, self._background)
         return Parts(
-            identity=identity,
-            settings=settings,
-            clock=clock,
-            topics=topics,
-            registration=Registration(self._pool, topics, identity, settings, self._background),
-            groups=groups,
-            offsets=offsets,
-            clients=self._clients,
-            store=store,
-            arrivals=self._arrivals,
-            levels=levels,
-            intake=intake,
-            filters=self._filters(store),
-            retries=Retries(store, topics, groups, self._clients),
-            schedule=Schedule(
+            context=BrokerContext(identity, settings, clock, lanes, clock.wall_ms()),
+            tables=tables,
+            storage=storage,
+            delivery=self._delivery(identity, levels, tables, storage, stats),
+            filters=filters_of(
+                self._clients, settings, self._conditions, store.recovered.last_stored_ms
+            ),
+            stats=stats,
+            registration=Registration(
+                self._pool, tables.topics, identity, settings, self._background
+            ),
+            notices=self._notices,
+        )
+
+    def _delivery(
+        self,
+        identity: Identity,
+        levels: DelayLevels,
+        tables: Tables,
+        storage: Storage,
+        stats: Statistics,
+    ) -> Delivery:
+        store, settings, clock = storage.store, self._settings, self._message_clock
+        return Delivery(
+            levels,
+            Retries(store, tables.topics, tables.groups, tables.clients),
+            Schedule(
                 store,
-                intake,
+                storage.intake,
                 levels,
                 DelayOffsets(
-                    store, message_clock, self._background, disk, folder / "delayOffset.json"
+                    store,
+                    clock,
+                    self._background,
+                    self._disk,
+                    Path(self._store_config.store_path_root_dir) / "config/delayOffset.json",
                 ),
                 self._arrivals,
-                message_clock,
+                clock,
                 settings,
                 stats,
             ),
-            transactions=Transactions(
+            Transactions(
                 store,
-                intake,
-                HalfQueue(store, offsets, message_clock, self._background),
-                topics,
+                storage.intake,
+                HalfQueue(store, tables.offsets, clock, self._background),
+                tables.topics,
                 identity,
                 stats,
             ),
-            locks=locks,
-            notices=self._notices,
-            stats=stats,
-            facts=StoreFacts(store, StoreFiles.of(self._store_config), disk),
-            lanes=Lanes(self._config.limits.lane_max, lane_limits(self._config), clock=clock),
-            page_cache=PageCache(),
-            started_ms=clock.wall_ms(),
         )
 
     # Starting and stopping
@@ -240,65 +227,46 @@ class Broker:
     def _follow_settings(self, parts: Parts) -> None:
         """Those parts that were given settings, and are not to ask for them at each message."""
         settings = self._settings
-        settings.on_change(lambda: parts.store.use(settings.now(StoreConfig)))
-        settings.on_change(parts.intake.follow_settings)  # after the store
-        settings.on_change(parts.topics.follow_settings)
+        settings.on_change(lambda: parts.storage.store.use(settings.now(StoreConfig)))
+        settings.on_change(parts.storage.intake.follow_settings)  # after the store
+        settings.on_change(parts.tables.topics.follow_settings)
 
     def _start_what_repeats(self, parts: Parts) -> None:
-        config = parts.settings
+        config = parts.context.settings
         background = self._background
-        for table in (parts.topics, parts.groups):
-            table.on_change(partial(table.file.save_soon, background))
-        parts.schedule.start(background)
+        parts.tables.save_changes(background)
+        parts.delivery.schedule.start(background)
         TransactionChecks(
-            parts.transactions,
+            parts.delivery.transactions,
             self._clients,
             self._arrivals,
             self._message_clock,
             config,
             background,
-            parts.identity,
+            parts.context.identity,
         ).start()
-
-        async def save_tables() -> None:
-            """Topics and groups are saved when they change; here, if that failed."""
-            for table in (parts.offsets, parts.topics, parts.groups, parts.locks):
-                await table.file.save()
-
-        async def drop_the_silent() -> None:
-            self._drop_the_silent(parts)
 
         background.every(
             lambda: config.now(BrokerConfig).flush_consumer_offset_interval,
-            save_tables,
+            parts.tables.save,
             "saving tables",
         )
         if self._conditions is not None:
             background.every(
                 lambda: _SAVE_CONDITIONS_MS,
-                partial(self._save_conditions, self._conditions),
+                partial(self._conditions.save, self._clients, config),
                 "saving filters",
             )
         background.every(lambda: SAMPLE_MS, parts.stats.sample, "sampling statistics")
-        background.every(lambda: _LOOK_FOR_SILENT_MS, drop_the_silent, "looking for the silent")
-
-    async def _save_conditions(self, conditions: ConsumerFilters) -> None:
-        kept_ms = self._settings.now(BrokerConfig).filter_data_clean_time_span
-        conditions.look_after(self._clients, kept_ms)
-        await conditions.file.save()
-
-    def _drop_the_silent(self, parts: Parts) -> None:
-        now_ms = self._clock.monotonic_ms()
-        parts.locks.forget_expired(now_ms)
-        for link in self._clients.silent(now_ms):
-            log.warning("client at %s is gone: silent too long", link.peer)
-            link.close()
+        background.every(
+            lambda: _EXPIRE_MS, parts.tables.drop_expired, "expiring clients and locks"
+        )
 
     async def _stop_serving(self) -> None:
         """Who waits for a message or for the disk gets his answer, then nobody is served."""
         self._arrivals.end()
         try:
-            await self.parts.store.flush()
+            await self.parts.storage.store.flush()
         except (StoreFailed, OSError) as error:
             log.error("the last sends may be lost: %s", error)
         await asyncio.sleep(0)
@@ -308,12 +276,12 @@ class Broker:
         """All tables: one that cannot be saved does not cost the others."""
         parts = self.parts
         saves = [
-            parts.schedule.save,
-            parts.transactions.save,
-            parts.topics.file.save,
-            parts.groups.file.save,
-            parts.offsets.file.save,
-            parts.locks.file.save,
+            parts.delivery.schedule.save,
+            parts.delivery.transactions.save,
+            parts.tables.topics.file.save,
+            parts.tables.groups.file.save,
+            parts.tables.offsets.file.save,
+            parts.tables.locks.file.save,
         ]
         if self._conditions is not None:
             saves.append(self._conditions.file.save)
@@ -323,5 +291,5 @@ class Broker:
             except OSError as error:
                 log.error("a table could not be saved: %s", error)
 
-    def _link_closed(self, channel: Channel) -> None:
-        self._notices.groups_changed(self._clients.drop(channel))
+    def _link_closed(self, link: Link) -> None:
+        self._notices.groups_changed(self._clients.drop(link))

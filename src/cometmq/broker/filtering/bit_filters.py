@@ -46,6 +46,19 @@ def conditions_of(
     return conditions
 
 
+def filters_of(
+    clients: Clients,
+    settings: LiveSettings,
+    conditions: ConsumerFilters | None,
+    last_stored_ms: int,
+) -> Filters:
+    """The filters of a broker whose store is open."""
+    if conditions is None or not settings.now(BrokerConfig).enable_calc_filter_bit_map:
+        return Filters(clients, settings)
+    conditions.newest_ms = max(conditions.newest_ms, last_stored_ms)
+    return BitFilters(clients, settings, conditions)
+
+
 class BitFilters(Filters):
     """The same messages are wanted; fewer records are looked at."""
 

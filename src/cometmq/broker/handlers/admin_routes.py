@@ -12,7 +12,6 @@ from cometmq.broker.handlers.runtime import RuntimeHandlers
 from cometmq.broker.handlers.topic import TopicHandlers
 from cometmq.broker.parts import Parts
 from cometmq.broker.statistics.consumer_lag import FallBehind
-from cometmq.broker.statistics.store_facts import StoreFacts
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.headers import acl as accounts
 from cometmq.protocol.headers import consumer as consumers
@@ -35,16 +34,12 @@ from cometmq.remoting.access import (
     Action,
 )
 from cometmq.remoting.dispatch import Route
-from cometmq.remoting.lanes import Lanes
 
 
-def topic_routes(p: Parts, checks: Checks, facts: StoreFacts) -> dict[int, Route]:
+def topic_routes(p: Parts, checks: Checks) -> dict[int, Route]:
     """Topics and groups."""
-    topics = TopicHandlers(
-        p.topics, checks, p.offsets, p.clients, p.store, facts, p.identity,
-        p.registration.settled,
-    )  # fmt: skip
-    groups = GroupHandlers(p.groups, p.offsets)
+    topics = TopicHandlers(p.tables, checks, p.storage, p.context.identity, p.registration)
+    groups = GroupHandlers(p.tables.groups, p.tables.offsets)
     code = RequestCode
     return {
         code.UPDATE_AND_CREATE_TOPIC: Route(
@@ -70,14 +65,13 @@ def topic_routes(p: Parts, checks: Checks, facts: StoreFacts) -> dict[int, Route
     }
 
 
-def consumer_routes(p: Parts, checks: Checks, facts: StoreFacts) -> dict[int, Route]:
+def consumer_routes(p: Parts, checks: Checks) -> dict[int, Route]:
     """Who is connected, how far groups are, and moves of them."""
-    room = ConsumerHandlers(p.clients, p.store, p.identity)
+    room = ConsumerHandlers(p.tables.clients, p.storage.store, p.context.identity)
     progress = ProgressHandlers(
-        checks, p.groups, p.offsets, p.clients, p.store, facts, p.stats, p.identity,
-        lambda: p.schedule.body,
-    )  # fmt: skip
-    moves = ResetHandlers(checks, p.groups, p.offsets, p.clients, p.store, p.identity)
+        checks, p.tables, p.storage, p.stats, p.context.identity, p.delivery.schedule
+    )
+    moves = ResetHandlers(checks, p.tables, p.storage.store, p.context.identity)
     code = RequestCode
     return {
         code.GET_CONSUMER_CONNECTION_LIST: Route(room.connections, ConsumerGroupHeader, OF_GROUP),
@@ -109,8 +103,10 @@ def consumer_routes(p: Parts, checks: Checks, facts: StoreFacts) -> dict[int, Ro
 
 def message_routes(p: Parts, checks: Checks) -> dict[int, Route]:
     """Searches, and replies to requests."""
-    room = QueryHandlers(checks, p.store, p.filters, p.clients)
-    replying = ReplyHandlers(checks, p.clients, p.intake, p.stats, p.identity, p.clock)
+    room = QueryHandlers(checks, p.storage.store, p.filters, p.tables.clients)
+    replying = ReplyHandlers(
+        checks, p.tables.clients, p.storage.intake, p.stats, p.context.identity, p.context.clock
+    )
     code = RequestCode
     return {
         code.QUERY_MESSAGE: Route(room.by_key, queries.QueryMessageHeader, SUBSCRIBE, "query"),
@@ -125,18 +121,11 @@ def message_routes(p: Parts, checks: Checks) -> dict[int, Route]:
     }
 
 
-def runtime_routes(p: Parts, facts: StoreFacts, lanes: Lanes, started_ms: int) -> dict[int, Route]:
+def runtime_routes(p: Parts) -> dict[int, Route]:
     """The broker about itself."""
+    lag = FallBehind(p.storage.facts, p.tables.offsets, p.context.clock)
     room = RuntimeHandlers(
-        p.settings,
-        p.clients,
-        p.stats,
-        FallBehind(facts, p.offsets, p.clock),
-        facts,
-        p.page_cache,
-        lanes,
-        lambda: p.schedule.progress,
-        started_ms,
+        p.context, p.tables.clients, p.stats, lag, p.storage, p.delivery.schedule
     )
     code = RequestCode
     return {

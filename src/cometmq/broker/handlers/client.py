@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from cometmq.broker.filtering.expressions import NotCompiled
 from cometmq.broker.filtering.filters import Filters
 from cometmq.broker.notices import Notices
-from cometmq.broker.tables.clients import Client, Clients
-from cometmq.broker.tables.groups import GroupTable
-from cometmq.broker.tables.topics import TopicTable
+from cometmq.broker.tables.clients import Client
+from cometmq.broker.tables.tables import Tables
 from cometmq.errors import Refused
 from cometmq.protocol.bodies.heartbeat import (
     CheckClient,
@@ -29,9 +28,7 @@ from cometmq.seams import Clock
 class ClientHandlers:
     """Heartbeats, and who belongs to a group."""
 
-    clients: Clients
-    groups: GroupTable
-    topics: TopicTable
+    tables: Tables
     filters: Filters
     notices: Notices
     clock: Clock
@@ -45,8 +42,8 @@ class ClientHandlers:
         for consumer, config in zip(beat.consumer_data_set, configs, strict=True):
             if config is None:  # its pulls are refused; other groups of the client have theirs
                 continue
-            self.groups.keep(config)
-            self.topics.ensure(
+            self.tables.groups.keep(config)
+            self.tables.topics.ensure(
                 retry_topic(consumer.group_name),
                 max(config.retry_queue_nums, 1),
                 unit=consumer.unit_mode,
@@ -59,18 +56,18 @@ class ClientHandlers:
             heard_ms=self.clock.monotonic_ms(),
             heard_wall_ms=call.received_ms,
         )
-        self.notices.groups_changed(self.clients.heard(beat, client))
+        self.notices.groups_changed(self.tables.clients.heard(beat, client))
         return Reply()
 
     def _group_of(self, consumer: ConsumerData) -> GroupConfig | None:
         """The group, whose retries must have a place too; None if it may not be made."""
-        config = self.groups.find(consumer.group_name)
+        config = self.tables.groups.find(consumer.group_name)
         check_topic(retry_topic(consumer.group_name))
         return config
 
     def unregister(self, call: Call, ask: UnregisterClientHeader) -> Reply:
         """UNREGISTER_CLIENT."""
-        changed = self.clients.leave(call.link, ask.producer_group, ask.consumer_group)
+        changed = self.tables.clients.leave(call.link, ask.producer_group, ask.consumer_group)
         self.notices.groups_changed(changed)
         return Reply()
 
@@ -91,7 +88,7 @@ class ClientHandlers:
 
     def members(self, call: Call, ask: ConsumerGroupHeader) -> Reply:
         """GET_CONSUMER_LIST_BY_GROUP."""
-        group = self.clients.consumers.get(ask.consumer_group)
+        group = self.tables.clients.consumers.get(ask.consumer_group)
         if group is None:
             raise Refused(
                 ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {ask.consumer_group}"

@@ -1,50 +1,45 @@
-"""How far groups are: in offsets, in time, and one beside the other."""
+"""Consumer offsets and consumer lag: of one group, of all groups, in time."""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cometmq.broker.delivery.schedule import Schedule
 from cometmq.broker.handlers.checks import Checks
 from cometmq.broker.statistics.stats import Statistics
-from cometmq.broker.statistics.store_facts import StoreFacts
-from cometmq.broker.tables.clients import Clients
-from cometmq.broker.tables.groups import GroupTable
+from cometmq.broker.storage import Storage
 from cometmq.broker.tables.identity import Identity
-from cometmq.broker.tables.offsets import ConsumerOffsets
+from cometmq.broker.tables.tables import Tables
 from cometmq.protocol.bodies import stats as bodies
 from cometmq.protocol.bodies.consumer import CorrectionOffsets
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.protocol.bodies.tables import DelayOffsetTable, TopicConfig
+from cometmq.protocol.bodies.tables import TopicConfig
 from cometmq.protocol.headers import consumer as headers
 from cometmq.protocol.headers.base import NoHeader
 from cometmq.protocol.java.fastjson import dumps
 from cometmq.remoting.dispatch import Call, Reply
-from cometmq.store.message_store import MessageStore
 
 _NO_CORRECTION = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressHandlers:
-    """Progress of groups. `delay_offsets` tells how far each delay level is delivered."""
+    """Consumer offsets and lag of groups, and the offsets of delay levels."""
 
     checks: Checks
-    groups: GroupTable
-    offsets: ConsumerOffsets
-    clients: Clients
-    store: MessageStore
-    facts: StoreFacts
+    tables: Tables
+    storage: Storage
     stats: Statistics
     identity: Identity
-    delay_offsets: Callable[[], DelayOffsetTable]
+    schedule: Schedule
 
     def of_group(self, call: Call, ask: headers.ConsumeStatsHeader) -> Reply:
         """GET_CONSUME_STATS: of all its topics, or of one."""
         table: dict[MessageQueue, bodies.ConsumedOffset] = {}
         tps = 0.0
         named = [ask.topic] if ask.topic and ask.topic.strip() else None
-        names = named or self.offsets.topics_of(ask.consumer_group)
+        names = named or self.tables.offsets.topics_of(ask.consumer_group)
         for topic in self._topics(ask.consumer_group, names):
             found = self._consumed(ask.consumer_group, topic)
             table.update(found.offset_table)
@@ -55,8 +50,8 @@ class ProgressHandlers:
         """GET_BROKER_CONSUME_STATS: of all groups."""
         found = []
         behind = 0
-        names = self.offsets.topics_by_group()
-        for group in self.groups.names():
+        names = self.tables.offsets.topics_by_group()
+        for group in self.tables.groups.names():
             topics = [
                 self._consumed(group, topic)
                 for topic in self._topics(group, names.get(group, ()))
@@ -86,28 +81,28 @@ class ProgressHandlers:
         """
         left_out = set((ask.filter_groups or "").split(","))
         found: dict[int, int] = {}
-        for group in self.offsets.groups_of(ask.topic):
+        for group in self.tables.offsets.groups_of(ask.topic):
             if group in left_out:
                 continue
-            for queue_id, offset in self.offsets.of(group, ask.topic).items():
-                if offset >= self.store.bounds(ask.topic, queue_id)[0]:
+            for queue_id, offset in self.tables.offsets.of(group, ask.topic).items():
+                if offset >= self.storage.store.bounds(ask.topic, queue_id)[0]:
                     found[queue_id] = min(found.get(queue_id, _NO_CORRECTION), offset)
-        for queue_id, offset in self.offsets.of(ask.compare_group, ask.topic).items():
+        for queue_id, offset in self.tables.offsets.of(ask.compare_group, ask.topic).items():
             if found.get(queue_id, _NO_CORRECTION) > offset:
                 found[queue_id] = _NO_CORRECTION
         return Reply(body=dumps(CorrectionOffsets(correction_offsets=found)))
 
     def all_offsets(self, call: Call, ask: NoHeader) -> Reply:
         """GET_ALL_CONSUMER_OFFSET."""
-        return Reply(body=dumps(self.offsets.body))
+        return Reply(body=dumps(self.tables.offsets.body))
 
     def all_delay_offsets(self, call: Call, ask: NoHeader) -> Reply:
         """GET_ALL_DELAY_OFFSET."""
-        return Reply(body=dumps(self.delay_offsets()))
+        return Reply(body=dumps(self.schedule.body))
 
     def _topics(self, group: str, names: Iterable[str]) -> list[TopicConfig]:
         """Those of the topics that exist, and that the group's members, if any, subscribe to."""
-        online = self.clients.consumers.get(group)
+        online = self.tables.clients.consumers.get(group)
         return [
             topic
             for each in names
@@ -126,22 +121,24 @@ class ProgressHandlers:
         )
 
     def _place(self, group: str, topic: str, queue_id: int) -> bodies.ConsumedOffset:
-        offset = self.offsets.get(group, topic, queue_id) or 0
-        last_ms = self.facts.stored_ms(topic, queue_id, offset - 1) if offset else 0
+        offset = self.tables.offsets.get(group, topic, queue_id) or 0
+        last_ms = self.storage.facts.stored_ms(topic, queue_id, offset - 1) if offset else 0
         return bodies.ConsumedOffset(
-            broker_offset=self.store.bounds(topic, queue_id)[1],
+            broker_offset=self.storage.store.bounds(topic, queue_id)[1],
             consumer_offset=offset,
             last_timestamp=max(last_ms, 0),
         )
 
     def _span(self, group: str, topic: str, queue_id: int, now_ms: int) -> bodies.QueueTimeSpan:
-        offset = self.offsets.get(group, topic, queue_id) or 0
-        begin_ms = self.store.earliest_ms(topic, queue_id)
+        offset = self.tables.offsets.get(group, topic, queue_id) or 0
+        begin_ms = self.storage.store.earliest_ms(topic, queue_id)
         delay_ms = 0
-        if offset < self.store.bounds(topic, queue_id)[1]:
-            delay_ms = max(now_ms - self.facts.stored_ms(topic, queue_id, offset), 0)
-        end_ms = self.facts.last_stored_ms(topic, queue_id)
-        consume_ms = self.facts.stored_ms(topic, queue_id, offset - 1) if offset else begin_ms
+        if offset < self.storage.store.bounds(topic, queue_id)[1]:
+            delay_ms = max(now_ms - self.storage.facts.stored_ms(topic, queue_id, offset), 0)
+        end_ms = self.storage.facts.last_stored_ms(topic, queue_id)
+        consume_ms = (
+            self.storage.facts.stored_ms(topic, queue_id, offset - 1) if offset else begin_ms
+        )
         return bodies.QueueTimeSpan(
             message_queue=MessageQueue(topic, self.identity.name, queue_id),
             min_ms=begin_ms,

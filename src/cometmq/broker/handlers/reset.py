@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from cometmq.background import shielded
 from cometmq.broker.handlers.checks import Checks
-from cometmq.broker.tables.clients import Client, Clients
-from cometmq.broker.tables.groups import GroupTable
+from cometmq.broker.tables.clients import Client
 from cometmq.broker.tables.identity import Identity
-from cometmq.broker.tables.offsets import ConsumerOffsets
+from cometmq.broker.tables.tables import Tables
 from cometmq.errors import PeerError, Refused, WorldError
 from cometmq.protocol.bodies.consumer import QueueOffset, ResetOffsets, ResetOffsetsFlat
 from cometmq.protocol.bodies.queues import MessageQueue
@@ -32,9 +31,7 @@ class ResetHandlers:
     """Moves of groups."""
 
     checks: Checks
-    groups: GroupTable
-    offsets: ConsumerOffsets
-    clients: Clients
+    tables: Tables
     store: MessageStore
     identity: Identity
 
@@ -51,12 +48,12 @@ class ResetHandlers:
                 f"[reset-offset] reset offset failed, no topic in this broker. topic={ask.topic}",
             )
         self._refuse_unknown(ask.group)
-        group = self.clients.consumers.get(ask.group)
+        group = self.tables.clients.consumers.get(ask.group)
         members = list(group.members.values()) if group is not None else []
         count = max(topic.read_queue_nums, topic.write_queue_nums)
         table = {queue_id: self._target(ask, queue_id) for queue_id in range(count)}
         for queue_id, offset in table.items():
-            self.offsets.commit(ask.group, ask.topic, queue_id, offset)
+            self.tables.offsets.commit(ask.group, ask.topic, queue_id, offset)
         wants_flat = call.command.language == _FLAT_FOR
         # Also if the asker leaves: members that are not told would set them back.
         await shielded(self._save_and_tell(members, ask, table, wants_flat))
@@ -65,7 +62,7 @@ class ResetHandlers:
     async def _save_and_tell(
         self, members: list[Client], ask: ResetOffsetHeader, table: dict[int, int], wants_flat: bool
     ) -> None:
-        await self.offsets.file.save()
+        await self.tables.offsets.file.save()
         await asyncio.gather(*(self._tell(each, ask, table, wants_flat) for each in members))
 
     async def clone(self, call: Call, ask: CloneOffsetHeader) -> Reply:
@@ -75,19 +72,19 @@ class ResetHandlers:
         if ask.topic and ask.topic.strip():
             names = [ask.topic]
         else:
-            names = self.offsets.topics_of(ask.src_group)
-        online = self.clients.consumers.get(ask.src_group)
+            names = self.tables.offsets.topics_of(ask.src_group)
+        online = self.tables.clients.consumers.get(ask.src_group)
         for name in names:
             is_wanted = ask.offline or online is None or name in online.subscriptions
             if is_wanted and self.checks.topics.get(name) is not None:
-                self.offsets.clone(ask.src_group, ask.dest_group, name)
-        await self.offsets.file.save()
+                self.tables.offsets.clone(ask.src_group, ask.dest_group, name)
+        await self.tables.offsets.file.save()
         return Reply()
 
     def _refuse_unknown(self, name: str) -> None:
         """One that is not online, was never made, and has no offsets: a spelling mistake."""
-        is_known = name in self.clients.consumers or self.groups.get(name) is not None
-        if not is_known and not self.offsets.topics_of(name):
+        is_known = name in self.tables.clients.consumers or self.tables.groups.get(name) is not None
+        if not is_known and not self.tables.offsets.topics_of(name):
             raise Refused(ResponseCode.SYSTEM_ERROR, f"The consumer group <{name}> not exist")
 
     def _target(self, ask: ResetOffsetHeader, queue_id: int) -> int:
@@ -96,7 +93,7 @@ class ResetHandlers:
             offset = self.store.bounds(ask.topic, queue_id)[1]
         else:
             offset = self.store.offset_by_time(ask.topic, queue_id, ask.timestamp)
-        known = self.offsets.get(ask.group, ask.topic, queue_id)
+        known = self.tables.offsets.get(ask.group, ask.topic, queue_id)
         return offset if ask.is_force or known is None else min(offset, known)
 
     def _queues(self, topic: str, table: dict[int, int]) -> dict[MessageQueue, int]:

@@ -60,29 +60,41 @@ def lane_limits(config: BrokerConfig) -> dict[str, LaneLimit]:
 
 def build_routes(p: Parts) -> Routes:
     """Every request this broker answers."""
-    checks = Checks(p.topics, p.groups, p.settings, p.identity)
+    checks = Checks(p.tables.topics, p.tables.groups, p.context.settings, p.context.identity)
     return {
         **_sends(p, checks),
         **_pulls(p, checks),
         **_clients(p),
         **_offsets(p, checks),
-        **topic_routes(p, checks, p.facts),
-        **consumer_routes(p, checks, p.facts),
+        **topic_routes(p, checks),
+        **consumer_routes(p, checks),
         **message_routes(p, checks),
-        **runtime_routes(p, p.facts, p.lanes, p.started_ms),
+        **runtime_routes(p),
         **declined_routes(),
     }
 
 
 def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
-    answers = SafeAnswers(p.topics, p.intake)
+    answers = SafeAnswers(p.tables.topics, p.storage.intake)
+    context = p.context
+    identity = context.identity
     sending = SendHandlers(
-        checks, p.topics, p.intake, answers, p.retries, p.stats, p.settings, p.identity, p.clock,
-        StoredProperties(p.identity.cluster), offset_id_format(p.identity.host), p.page_cache,
-        RefusalLog(log, p.clock, "sends"),
-    )  # fmt: skip
-    back = SendBackHandlers(checks, p.retries, p.intake, answers, p.stats)
-    ends = TransactionHandlers(p.transactions, answers)
+        checks,
+        p.tables.topics,
+        p.storage.intake,
+        answers,
+        p.delivery.retries,
+        p.stats,
+        context.settings,
+        identity,
+        context.clock,
+        StoredProperties(identity.cluster),
+        offset_id_format(identity.host),
+        p.storage.page_cache,
+        RefusalLog(log, context.clock, "sends"),
+    )
+    back = SendBackHandlers(checks, p.delivery.retries, p.storage.intake, answers, p.stats)
+    ends = TransactionHandlers(p.delivery.transactions, answers)
     code = RequestCode
     return {
         code.CONSUMER_SEND_MSG_BACK: Route(
@@ -128,16 +140,16 @@ def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
 
 def _pulls(p: Parts, checks: Checks) -> dict[int, Route]:
     pulling = PullHandlers(
-        checks, FilteredReads(p.store), p.filters, p.offsets, p.arrivals,
-        OffsetMovedEvents(p.intake, p.identity), p.stats, p.settings,
+        checks, FilteredReads(p.storage.store), p.filters, p.tables.offsets, p.storage.arrivals,
+        OffsetMovedEvents(p.storage.intake, p.context.identity), p.stats, p.context.settings,
     )  # fmt: skip
     pull = Route(pulling.pull, PullHeader, CONSUME, "pull", writes=True, vip_port=False)
     return {RequestCode.PULL_MESSAGE: pull}
 
 
 def _clients(p: Parts) -> dict[int, Route]:
-    clients = ClientHandlers(p.clients, p.groups, p.topics, p.filters, p.notices, p.clock)
-    locks = LockHandlers(p.topics, p.locks, p.clock)
+    clients = ClientHandlers(p.tables, p.filters, p.notices, p.context.clock)
+    locks = LockHandlers(p.tables.topics, p.tables.locks, p.context.clock)
     code = RequestCode
     return {
         code.HEART_BEAT: Route(
@@ -158,7 +170,7 @@ def _clients(p: Parts) -> dict[int, Route]:
 
 
 def _offsets(p: Parts, checks: Checks) -> dict[int, Route]:
-    offsets = OffsetHandlers(checks, p.offsets, p.store)
+    offsets = OffsetHandlers(checks, p.tables.offsets, p.storage.store)
     headers, code = offset_headers, RequestCode
     return {
         code.QUERY_CONSUMER_OFFSET: Route(

@@ -1,13 +1,13 @@
 """What a broker says of itself: its settings, how it is, and its statistics."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.page_cache import PageCache
+from cometmq.broker.delivery.schedule import Schedule
+from cometmq.broker.parts import BrokerContext
 from cometmq.broker.statistics.consumer_lag import FallBehind
 from cometmq.broker.statistics.stats import Statistics
-from cometmq.broker.statistics.store_facts import StoreFacts
+from cometmq.broker.storage import Storage
 from cometmq.broker.tables.clients import Clients
 from cometmq.errors import Refused
 from cometmq.protocol.bodies.tables import DataVersion, KeyValues
@@ -17,8 +17,6 @@ from cometmq.protocol.headers.query import BrokerConfigReplyHeader, ViewStatsHea
 from cometmq.protocol.java.fastjson import dumps
 from cometmq.protocol.java.values import double_text
 from cometmq.remoting.dispatch import Call, Reply
-from cometmq.remoting.lanes import Lanes
-from cometmq.settings.live_settings import LiveSettings
 from cometmq.settings.settings import as_properties
 
 _NAMES_SHOWN_MAX = 100
@@ -38,29 +36,28 @@ _ALWAYS_ZERO = (
 
 @dataclass(frozen=True, slots=True)
 class RuntimeHandlers:
-    """The broker about itself. `delays` gives each delay level's offset and its queue's end."""
+    """Settings, runtime information and statistics of the broker."""
 
-    settings: LiveSettings
+    context: BrokerContext
     clients: Clients
     stats: Statistics
     behind: FallBehind
-    facts: StoreFacts
-    page_cache: PageCache
-    lanes: Lanes
-    delays: Callable[[], Mapping[int, tuple[int, int]]]
-    started_ms: int
+    storage: Storage
+    schedule: Schedule
 
     async def update_config(self, call: Call, ask: NoHeader) -> Reply:
         """UPDATE_BROKER_CONFIG."""
-        await self.settings.update(call.command.body)
+        await self.context.settings.update(call.command.body)
         return Reply()
 
     def config(self, call: Call, ask: NoHeader) -> Reply:
         """GET_BROKER_CONFIG."""
-        version = DataVersion(counter=self.settings.changes, timestamp=self.started_ms)
+        version = DataVersion(
+            counter=self.context.settings.changes, timestamp=self.context.started_ms
+        )
         return Reply(
             header=BrokerConfigReplyHeader(version=dumps(version).decode()),
-            body=as_properties(*self.settings.all).encode(),
+            body=as_properties(*self.context.settings.all).encode(),
         )
 
     def view_stats(self, call: Call, ask: ViewStatsHeader) -> Reply:
@@ -74,17 +71,19 @@ class RuntimeHandlers:
     def info(self, call: Call, ask: NoHeader) -> Reply:
         """GET_BROKER_RUNTIME_INFO."""
         table = {
-            "bootTimestamp": str(self.started_ms),
-            "runtime": _duration(call.received_ms - self.started_ms),
+            "bootTimestamp": str(self.context.started_ms),
+            "runtime": _duration(call.received_ms - self.context.started_ms),
             "brokerVersion": str(VERSION),
             "brokerVersionDesc": VERSION_NAME,
             "startAcceptSendRequestTimeStamp": str(
-                self.settings.now(BrokerConfig).start_accept_send_request_time_stamp
+                self.context.settings.now(BrokerConfig).start_accept_send_request_time_stamp
             ),
             "remainTransientStoreBufferNumbs": str(_NO_POOL),
             # Of a wait that is over nothing is told: an idle broker would look busy for ever.
             "pageCacheLockTimeMills": str(
-                self.page_cache.took_ms if self.page_cache.is_busy(call.received_ms) else 0
+                self.storage.page_cache.took_ms
+                if self.storage.page_cache.is_busy(call.received_ms)
+                else 0
             ),
             **dict.fromkeys(_ALWAYS_ZERO, "0"),
             **self._counted(),
@@ -93,7 +92,7 @@ class RuntimeHandlers:
             **self._differing(),
             **{
                 f"scheduleMessageOffset_{level}": f"{offset},{end}"
-                for level, (offset, end) in self.delays().items()
+                for level, (offset, end) in self.schedule.progress.items()
             },
         }
         return Reply(body=dumps(KeyValues(table=dict(sorted(table.items())))))
@@ -120,7 +119,7 @@ class RuntimeHandlers:
         }
 
     def _stored(self) -> dict[str, str]:
-        facts = self.facts
+        facts = self.storage.facts
         start, end = facts.store.log_bounds
         log_ratio, queue_ratio = (double_text(round(each, 2)) for each in facts.used_ratios())
         total, free = map(_readable, facts.capacity())
@@ -148,7 +147,7 @@ class RuntimeHandlers:
         return {"groupsSubscribingDifferently": ", ".join(shown)} if shown else {}
 
     def _queued(self) -> dict[str, str]:
-        config, waiting = self.settings.now(BrokerConfig), self.lanes.in_flight
+        config, waiting = self.context.settings.now(BrokerConfig), self.context.lanes.in_flight
         shown = {
             "sendThreadPoolQueueSize": waiting("send"),
             "sendThreadPoolQueueCapacity": config.send_thread_pool_queue_capacity,

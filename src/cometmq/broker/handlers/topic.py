@@ -1,15 +1,13 @@
 """Topics, as administrators make, change, look at and delete them."""
 
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from cometmq.broker.handlers.checks import Checks
-from cometmq.broker.statistics.store_facts import StoreFacts
-from cometmq.broker.tables.clients import Clients
+from cometmq.broker.registration import Registration
+from cometmq.broker.storage import Storage
 from cometmq.broker.tables.identity import Identity
-from cometmq.broker.tables.offsets import ConsumerOffsets
-from cometmq.broker.tables.topics import TopicTable
+from cometmq.broker.tables.tables import Tables
 from cometmq.errors import Refused
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.bodies.route import GroupList, TopicList
@@ -21,7 +19,6 @@ from cometmq.protocol.headers.topic import CreateTopicHeader, TopicHeader
 from cometmq.protocol.java.fastjson import dumps
 from cometmq.protocol.names import SYSTEM_TOPICS, check_topic, is_system_topic
 from cometmq.remoting.dispatch import Call, Reply
-from cometmq.store.message_store import MessageStore
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +30,11 @@ _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 class TopicHandlers:
     """Topics of this broker."""
 
-    topics: TopicTable
+    tables: Tables
     checks: Checks
-    offsets: ConsumerOffsets
-    clients: Clients
-    store: MessageStore
-    facts: StoreFacts
+    storage: Storage
     identity: Identity
-    announced: Callable[[], Awaitable[None]]  # to the name servers that answer
+    registration: Registration
 
     async def update(self, call: Call, ask: CreateTopicHeader) -> Reply:
         """UPDATE_AND_CREATE_TOPIC; answered once it is on disk, and announced."""
@@ -50,7 +44,7 @@ class TopicHandlers:
                 raise _bad(f"{name}QueueNums is {count}, not 0 to {_QUEUES_MAX}")
         if ask.topic_filter_type not in _FILTER_TYPES:
             raise _bad(f"topicFilterType is none of {', '.join(_FILTER_TYPES)}")
-        self.topics.put(
+        self.tables.topics.put(
             TopicConfig(
                 topic_name=ask.topic,
                 read_queue_nums=ask.read_queue_nums,
@@ -61,24 +55,24 @@ class TopicHandlers:
                 # Not ask.order: which topics have an order is said by the name servers.
             )
         )
-        await self.topics.file.save()
-        await self.announced()
+        await self.tables.topics.file.save()
+        await self.registration.settled()
         return Reply()
 
     async def delete(self, call: Call, ask: TopicHeader) -> Reply:
         """DELETE_TOPIC_IN_BROKER: with its queues, and with how far each group was in them."""
         self._is_users(ask.topic)
-        self.topics.delete(ask.topic)
-        self.offsets.forget_topic(ask.topic)
+        self.tables.topics.delete(ask.topic)
+        self.tables.offsets.forget_topic(ask.topic)
         # All of it is gone from here on: if the asker leaves, the timers do the rest of the files.
-        await self.store.delete_topic(ask.topic)
-        await self.topics.file.save()
-        await self.offsets.file.save()
+        await self.storage.store.delete_topic(ask.topic)
+        await self.tables.topics.file.save()
+        await self.tables.offsets.file.save()
         return Reply()
 
     def all(self, call: Call, ask: NoHeader) -> Reply:
         """GET_ALL_TOPIC_CONFIG."""
-        return Reply(body=dumps(self.topics.body))
+        return Reply(body=dumps(self.tables.topics.body))
 
     def stats(self, call: Call, ask: TopicHeader) -> Reply:
         """GET_TOPIC_STATS_INFO."""
@@ -92,30 +86,30 @@ class TopicHandlers:
 
     def system(self, call: Call, ask: NoHeader) -> Reply:
         """GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
-        names = sorted(SYSTEM_TOPICS | self.topics.system.keys())
+        names = sorted(SYSTEM_TOPICS | self.tables.topics.system.keys())
         return Reply(body=dumps(TopicList(topic_list=names)))
 
     def consumers(self, call: Call, ask: TopicHeader) -> Reply:
         """QUERY_TOPIC_CONSUME_BY_WHO: groups that subscribe to it, or have been somewhere in it."""
         online = {
             name
-            for name, group in self.clients.consumers.items()
+            for name, group in self.tables.clients.consumers.items()
             if ask.topic in group.subscriptions
         }
-        names = sorted(online.union(self.offsets.groups_of(ask.topic)))
+        names = sorted(online.union(self.tables.offsets.groups_of(ask.topic)))
         return Reply(body=dumps(GroupList(group_list=names)))
 
     async def clean_unused(self, call: Call, ask: NoHeader) -> Reply:
         """CLEAN_UNUSED_TOPIC: queues on disk whose topic is no more."""
-        for name in self.facts.topics():
-            if self.topics.get(name) is None and not is_system_topic(name):
+        for name in self.storage.facts.topics():
+            if self.tables.topics.get(name) is None and not is_system_topic(name):
                 log.info("queues of %s deleted: there is no such topic", name)
-                await self.store.delete_topic(name)
+                await self.storage.store.delete_topic(name)
         return Reply()
 
     def clean_expired(self, call: Call, ask: NoHeader) -> Reply:
         """DELETE_EXPIRED_COMMITLOG."""
-        self.store.clean()
+        self.storage.store.clean()
         return Reply()
 
     def clean_queues(self, call: Call, ask: NoHeader) -> Reply:
@@ -123,9 +117,9 @@ class TopicHandlers:
         return Reply()
 
     def _bounds(self, topic: str, queue_id: int) -> TopicOffset:
-        first, end = self.store.bounds(topic, queue_id)
+        first, end = self.storage.store.bounds(topic, queue_id)
         return TopicOffset(
-            last_update_timestamp=max(self.facts.last_stored_ms(topic, queue_id), 0),
+            last_update_timestamp=max(self.storage.facts.last_stored_ms(topic, queue_id), 0),
             max_offset=end,
             min_offset=first,
         )
@@ -133,7 +127,7 @@ class TopicHandlers:
     def _is_users(self, name: str) -> None:
         """Refuse a bad name, and one of the system's own."""
         check_topic(name)
-        if is_system_topic(name) or name in self.topics.system:
+        if is_system_topic(name) or name in self.tables.topics.system:
             raise _bad(f"The topic[{name}] is conflict with system topic.")
 
 
