@@ -102,7 +102,7 @@ def compat() -> str:
     somebody = identity_of(broker.BrokerConfig(broker_name="b", broker_ip1="127.0.0.1"), 10911)
     servers = {
         "a name server": namesrv_routes(nothing, nothing, nothing, nothing),
-        "a broker": broker_routes(MagicMock(identity=somebody)),
+        "a broker": broker_routes(MagicMock(context=MagicMock(identity=somebody))),
     }
     return "\n".join(
         [

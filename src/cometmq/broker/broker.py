@@ -11,8 +11,8 @@ from cometmq.broker.arrivals import Arrivals
 from cometmq.broker.config import BrokerConfig, BrokerRole
 from cometmq.broker.delivery.delay_levels import DelayLevels
 from cometmq.broker.delivery.delay_offsets import DelayOffsets
-from cometmq.broker.delivery.half_queue import HalfQueue
 from cometmq.broker.delivery.delivery import Delivery
+from cometmq.broker.delivery.half_queue import HalfQueue
 from cometmq.broker.delivery.retry import Retries
 from cometmq.broker.delivery.schedule import Schedule
 from cometmq.broker.delivery.transaction_checks import TransactionChecks

@@ -1,6 +1,8 @@
 """The table: every code that a broker answers, with its handler, header, lane and ports."""
 
 import logging
+from dataclasses import replace
+from functools import partial
 
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.delivery.offset_moved import OffsetMovedEvents
@@ -93,6 +95,15 @@ def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
         p.storage.page_cache,
         RefusalLog(log, context.clock, "sends"),
     )
+    send = partial(
+        Route,
+        sending.send,
+        access=PUBLISH,
+        lane="send",
+        writes=True,
+        on_slave=policy.SLAVE_NO_SEND,
+        jointly=sending.send_jointly,
+    )
     back = SendBackHandlers(checks, p.delivery.retries, p.storage.intake, answers, p.stats)
     ends = TransactionHandlers(p.delivery.transactions, answers)
     code = RequestCode
@@ -114,27 +125,9 @@ def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
             on_slave=policy.SLAVE_NO_TRANSACTION,
         ),
         code.RESUME_CHECK_HALF_MESSAGE: Route(ends.resume, ResumeCheckHeader, ADMIN, writes=True),
-        code.SEND_MESSAGE: Route(
-            sending.send,
-            SendHeader,
-            PUBLISH,
-            "send",
-            writes=True,
-            on_slave=policy.SLAVE_NO_SEND,
-            jointly=sending.send_jointly,
-        ),
-        code.SEND_MESSAGE_V2: Route(
-            sending.send,
-            SendHeaderV2,
-            PUBLISH,
-            "send",
-            writes=True,
-            on_slave=policy.SLAVE_NO_SEND,
-            jointly=sending.send_jointly,
-        ),
-        code.SEND_BATCH_MESSAGE: Route(
-            sending.send, SendHeaderV2, PUBLISH, "send", writes=True, on_slave=policy.SLAVE_NO_SEND
-        ),
+        code.SEND_MESSAGE: send(SendHeader),
+        code.SEND_MESSAGE_V2: send(SendHeaderV2),
+        code.SEND_BATCH_MESSAGE: replace(send(SendHeaderV2), jointly=None),
     }
 
 
