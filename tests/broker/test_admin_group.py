@@ -29,7 +29,7 @@ def test_a_group_is_on_disk_when_its_making_is_answered(tmp_path):
     ("body", "named"),
     [
         (b'{"groupName":""}', "empty"),
-        (b'{"groupName":"a/b"}', "may hold only"),
+        (b'{"groupName":"a/b"}', "may contain only"),
         (b'{"groupName":"G","retryQueueNums":-1}', "retryQueueNums"),
         (b'{"groupName":"G","retryQueueNums":100000}', "retryQueueNums"),
         (b'{"groupName":"G","retryMaxTimes":-2}', "retryMaxTimes"),

@@ -46,7 +46,7 @@ def test_a_topic_is_on_disk_when_its_making_is_answered(tmp_path):
         ({"topic": "SCHEDULE_TOPIC_XXXX"}, "system topic"),
         ({"topic": "broker-a"}, "system topic"),
         ({"topic": "DefaultCluster_REPLY_TOPIC"}, "system topic"),
-        ({"topic": "../etc"}, "may hold only"),
+        ({"topic": "../etc"}, "may contain only"),
         ({"topic": "a" * 128}, "128 characters"),
         ({"read_queue_nums": -1}, "readQueueNums"),
         ({"write_queue_nums": -1}, "writeQueueNums"),

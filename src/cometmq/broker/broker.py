@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 
 from cometmq.background import Background
@@ -251,10 +250,12 @@ class Broker:
             parts.tables.save,
             "saving tables",
         )
-        if self._conditions is not None:
+        if (conditions := self._conditions) is not None:
             background.every(
                 lambda: _SAVE_CONDITIONS_MS,
-                partial(self._conditions.save, self._clients, config),
+                lambda: conditions.save(
+                    self._clients, config.now(BrokerConfig).filter_data_clean_time_span
+                ),
                 "saving filters",
             )
         background.every(lambda: SAMPLE_MS, parts.stats.sample, "sampling statistics")

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cometmq.broker.config import BrokerConfig
 from cometmq.broker.tables.clients import Clients
 from cometmq.broker.tables.table_file import KeptTable
 from cometmq.errors import BadExpression
@@ -22,7 +21,6 @@ from cometmq.protocol.filter.bloom import BloomFilter
 from cometmq.protocol.filter.sql import Condition, compile_condition
 from cometmq.protocol.records.properties import decode_properties
 from cometmq.seams import Clock, Disk
-from cometmq.settings.live_settings import LiveSettings
 from cometmq.store.queue.extended_queue import ExtendedCode
 from cometmq.store.recovery.rebuild import Coder
 
@@ -229,9 +227,9 @@ class ConsumerFilters:
                 self._bloom.set_bits(bits, each.positions)
         return bytes(bits)
 
-    async def save(self, clients: Clients, settings: LiveSettings) -> None:
-        """Drop what nobody has used for long, and save the rest."""
-        self.look_after(clients, settings.now(BrokerConfig).filter_data_clean_time_span)
+    async def save(self, clients: Clients, unused_ms_max: int) -> None:
+        """Drop entries that were unused for longer, and save the rest."""
+        self.look_after(clients, unused_ms_max)
         await self.file.save()
 
     def look_after(self, clients: Clients, kept_ms: int) -> None:
