@@ -125,7 +125,7 @@ def test_a_batch_takes_no_selector():
                 with pytest.raises(TypeError, match="a batch takes"):
                     producer.send(batch, lambda queues, message, arg: queues[0], None)
                 producer.send(batch, 3000)
-                with pytest.raises(Closed, match="started already"):
+                with pytest.raises(Closed, match="already started"):
                     producer.start()
                 producer.shutdown()
 

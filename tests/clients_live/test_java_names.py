@@ -266,7 +266,7 @@ def test_settings_have_java_s_names():
     assert (producer.getRetryTimesWhenSendFailed(), producer.getSendMsgTimeout()) == (5, 1234)
     assert producer.getMaxMessageSize() == 4 << 20
     assert producer.isVipChannelEnabled() is False
-    with pytest.raises(AttributeError, match="the nearest is setRetryTimesWhenSendFailed"):
+    with pytest.raises(AttributeError, match="did you mean setRetryTimesWhenSendFailed"):
         producer.setRetryTimeWhenSendFailed(1)
     with pytest.raises(Closed, match="call start"):
         producer.send(Message("T", b"x"))
@@ -285,7 +285,7 @@ def test_what_java_would_not_compile_is_told(cluster, producer):
         producer.send(Message("T", b"x"), "queue")
     with pytest.raises(TypeError, match="Message"):
         Message("T", "tags", "keys", "more", b"x")
-    with pytest.raises(Closed, match="too late"):
+    with pytest.raises(Closed, match="before start"):
         producer.setSendMsgTimeout(1)
     with pytest.raises(NoRoute):
         producer.fetchPublishMessageQueues("NotThere")

@@ -1,4 +1,4 @@
-"""RocketMQ's own names for the clients, so that programs written for Java port line by line.
+"""Clients with the names of RocketMQ's Java API, so that Java programs port line by line.
 
     producer = DefaultMQProducer("group")
     producer.setNamesrvAddr("localhost:9876")
@@ -6,8 +6,8 @@
     print(producer.send(Message("TopicTest", "TagA", "Hello".encode())))
     producer.shutdown()
 
-Everything waits, as there. New programs are better off with the names of `cometmq` and
-`cometmq.blocking`, which these stand on.
+All calls block, and durations are milliseconds, as in Java. New programs should use `cometmq` or
+`cometmq.blocking`, on which this package is built.
 """
 
 from cometmq.compat.arguments import AclClientRPCHook, SessionCredentials

@@ -1,13 +1,13 @@
-"""What the constructors of Java's clients take, told apart by kind and place.
+"""Arguments of the constructors of Java's clients, recognized by type and position.
 
-    (group)  (namespace, group)    then, each of them or none of them, in this order:
+    (group)  (namespace, group)    then, each optional, in this order:
     a hook, which signs            None, or AclClientRPCHook(SessionCredentials(access, secret))
-    a strategy, of consumers       None, or an allocation of cometmq's
+    a strategy, of consumers       None, or an allocation of cometmq
     enableMsgTrace                 a bool
-    customizedTraceTopic           None, or a text
+    customizedTraceTopic           None, or a string
 
-The first of two texts is the namespace, as in Java; nothing at all is Java's default group, under
-which nobody may start.
+The first of two strings is the namespace, as in Java. Without arguments the group is Java's
+default group, which cannot be started.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _TIMEOUT_MS.allowed = "milliseconds: a whole number, 0 or more"
 
 @dataclass(frozen=True, slots=True)
 class SessionCredentials:
-    """Who signs."""
+    """The access key, the secret key and the token of an account."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -32,14 +32,14 @@ class SessionCredentials:
 
 @dataclass(frozen=True, slots=True)
 class AclClientRPCHook:
-    """Signs every request."""
+    """Signs every request of a client."""
 
     credentials: SessionCredentials
 
 
 @dataclass(frozen=True, slots=True)
 class TraceWish:
-    """Whether traces are kept, and where; None is RocketMQ's own topic."""
+    """Whether messages are traced, and the topic; None: RocketMQ's default topic."""
 
     is_on: bool = False
     topic: str | None = None
@@ -51,9 +51,9 @@ def in_seconds(timeout_ms: int | None) -> float | None:
 
 
 def settings_of(given: Sequence[Any], default_group: str) -> tuple[dict[str, Any], TraceWish]:
-    """Settings under our names, and the wish; TypeError for what Java would not compile."""
+    """Return the settings and the trace wish; raise TypeError for invalid arguments."""
     if len(given) > 1 and given[0] is None and isinstance(given[1], str):
-        given = ["", *given[1:]]  # Java's null, for no namespace
+        given = ["", *given[1:]]  # null in Java: no namespace
     names = list(takewhile(lambda each: isinstance(each, str), given[:2]))
     group, namespace = (names or [default_group])[-1], names[0] if len(names) == 2 else ""
     values: dict[str, Any] = {"group": group, "namespace": namespace}
@@ -74,7 +74,7 @@ def settings_of(given: Sequence[Any], default_group: str) -> tuple[dict[str, Any
             topic = one
         elif one is not None:
             raise TypeError(
-                f"{one!r} is not understood here: give (group) or (namespace, group), then an"
-                " AclClientRPCHook, a strategy, whether to trace, and the topic of traces"
+                f"{one!r} is not a valid argument: give (group) or (namespace, group), then an"
+                " AclClientRPCHook, a strategy, enableMsgTrace and customizedTraceTopic"
             )
     return values, TraceWish(bool(is_traced), topic)

@@ -1,7 +1,7 @@
-"""Callbacks of sends and requests, called one after the other on a thread beside the loop.
+"""Callbacks of sends and requests, called one after the other on a separate thread.
 
-As they may wait there, a callback may send again, as in Java. The thread starts with the first
-send that has one; it never keeps the process.
+A callback may block and send again, as in Java. The thread is a daemon; it starts with the first
+send that has a callback.
 """
 
 import logging
@@ -17,31 +17,31 @@ from cometmq.protocol.limits import CLIENT_ASYNC_MAX
 
 log = logging.getLogger(__name__)
 
-_END_S_MAX = 3  # that callbacks have at the end, as listeners of consumers have
+_END_S_MAX = 3  # time for queued callbacks at the end, as for listeners
 
 
 class SendCallback:
-    """Told what became of a send, on a thread of the producer's, where it may wait and send."""
+    """Receives the outcome of a send, on the producer's callback thread; it may block."""
 
     def onSuccess(self, result: SendResult) -> None:
         """A broker has it."""
 
     def onException(self, error: Exception) -> None:
-        """No broker is known to have it; after a lost answer, one may."""
+        """The send failed; after a lost answer, the message may be stored."""
 
 
 class RequestCallback:
-    """Told what became of a request, where sends are."""
+    """Receives the outcome of a request, on the producer's callback thread."""
 
     def onSuccess(self, reply: MessageExt) -> None:
         """A consumer has answered."""
 
     def onException(self, error: Exception) -> None:
-        """No reply has come; somebody may have the request."""
+        """No reply arrived; a consumer may have received the request."""
 
 
 class Callbacks:
-    """Those of one producer, called in the order in which sends end."""
+    """The callbacks of one producer, called in the order in which sends end."""
 
     def __init__(self) -> None:
         self._line: SimpleQueue[Callable[[], None] | None] = SimpleQueue()  # None ends the thread
@@ -50,15 +50,15 @@ class Callbacks:
         self._is_closed = False
 
     def teller(self, callback: Any, wrap: Callable[[Any], object]) -> Callable[[Any], None]:
-        """What puts this callback in line, with what comes wrapped, or with the error.
+        """Return a function that queues the callback with the wrapped result or the error.
 
-        TooManyRequests while very many stand there.
+        Raises TooManyRequests if too many callbacks are queued.
         """
         if self._line.qsize() >= CLIENT_ASYNC_MAX:
             raise TooManyRequests("callbacks take longer than sends: send more slowly")
         with self._lock:
             if self._is_closed:
-                raise Closed("the producer is shut down: make another")
+                raise Closed("the producer is shut down: create another one")
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._work, name="cometmq-callbacks", daemon=True
@@ -67,13 +67,13 @@ class Callbacks:
         return lambda outcome: self._line.put(partial(_tell, callback, wrap, outcome))
 
     def close(self) -> None:
-        """Return when those in line were called, or the time for them is over."""
+        """Wait for queued callbacks, at most 3 seconds."""
         with self._lock:
             self._is_closed = True
             thread, self._thread = self._thread, None
         if thread is not None:
             self._line.put(None)
-            if thread is not threading.current_thread():  # of a callback that shuts us down
+            if thread is not threading.current_thread():  # a callback may shut the producer down
                 thread.join(_END_S_MAX)
 
     def _work(self) -> None:
@@ -87,5 +87,5 @@ def _tell(callback: Any, wrap: Callable[[Any], object], outcome: Any) -> None:
             callback.onException(outcome)
         else:
             callback.onSuccess(wrap(outcome))
-    except BaseException:  # also of sys.exit: it would end the thread, and no other were told
+    except BaseException:  # SystemExit included: it would end the thread
         log.exception("a callback failed: %r", callback)

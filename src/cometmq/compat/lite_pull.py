@@ -31,7 +31,6 @@ class DefaultLitePullConsumer(JavaSettings):
             self._face.subscribe(topic, wanted.tags, sql=wanted.sql)
 
     def start(self) -> None:
-        """Join the group."""
         self._check_not_started()
         client, config = self._configs()
         face = LitePullConsumer(config, client=client)
@@ -53,7 +52,6 @@ class DefaultLitePullConsumer(JavaSettings):
         return [MessageQueue.of(each) for each in self._running.fetch_queues(topic)]
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from there."""
         self._running.seek(queue, offset)
 
     def seekToBegin(self, queue: MessageQueue) -> None:
@@ -65,11 +63,9 @@ class DefaultLitePullConsumer(JavaSettings):
         self._running.seek_to_end(queue)
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Return nothing of these."""
         self._running.pause(queues)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Undo a pause."""
         self._running.resume(queues)
 
     def offsetForTimestamp(self, queue: MessageQueue, time_ms: int) -> int:
@@ -85,7 +81,6 @@ class DefaultLitePullConsumer(JavaSettings):
         self._running.commit()
 
     def shutdown(self) -> None:
-        """Leave the group."""
         if self._face is not None:
             self._end(self._face)
 

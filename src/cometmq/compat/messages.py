@@ -18,11 +18,11 @@ from cometmq.protocol.records.properties import (
     WAIT,
 )
 
-_APART = {BUYER_ID, DELAY, KEYS, TAGS, WAIT}  # which our messages have beside their properties
+_APART = {BUYER_ID, DELAY, KEYS, TAGS, WAIT}  # separate fields of `cometmq.Message`
 
 
 class SendStatus(Enum):
-    """How safe a message is that a broker has taken."""
+    """How safely a broker has stored a message."""
 
     SEND_OK = "SEND_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -33,7 +33,7 @@ class SendStatus(Enum):
         return self.value
 
 
-# By how much follows the topic: where what it is stands.
+# The arguments after the topic, by their number.
 _SHAPES = {
     0: (),
     1: ("body",),
@@ -44,9 +44,9 @@ _SHAPES = {
 
 
 class Message:
-    """A message to send: `Message(topic, [tags, [keys, [flag,]]] body [, wait])`, then setters.
+    """A message to send: `Message(topic, [tags, [keys, [flag,]]] body [, wait])`, with setters.
 
-    Its properties are Java's: tags, keys, delay and whether to wait are among them.
+    As in Java, tags, keys, the delay level and `waitStoreMsgOK` are properties.
     """
 
     def __init__(self, topic: str = "", *rest: Any) -> None:
@@ -74,31 +74,24 @@ class Message:
         )
 
     def getTopic(self) -> str:
-        """As given."""
         return self.topic
 
     def setTopic(self, topic: str) -> None:
-        """Another one."""
         self.topic = topic
 
     def getBody(self) -> bytes | str:
-        """As given."""
         return self.body  # type: ignore[no-any-return]
 
     def setBody(self, body: bytes | str) -> None:
-        """Another one."""
         self.body = body
 
     def getTags(self) -> str | None:
-        """As given."""
         return self.properties.get(TAGS)
 
     def setTags(self, tags: str) -> None:
-        """One tag."""
         self.properties[TAGS] = tags
 
     def getKeys(self) -> str | None:
-        """With blanks between."""
         return self.properties.get(KEYS)
 
     def setKeys(self, keys: str | Iterable[str] | None) -> None:
@@ -106,11 +99,9 @@ class Message:
         self.properties[KEYS] = keys if isinstance(keys, str) else KEY_SEPARATOR.join(keys or ())
 
     def getFlag(self) -> int:
-        """The sender's own."""
         return self.flag
 
     def setFlag(self, flag: int) -> None:
-        """The sender's own."""
         self.flag = flag
 
     def setDelayTimeLevel(self, level: int) -> None:
@@ -126,37 +117,30 @@ class Message:
         self.properties[WAIT] = java_text(wait)
 
     def isWaitStoreMsgOK(self) -> bool:
-        """As set."""
         return self.properties.get(WAIT, "true") == "true"
 
     def setBuyerId(self, buyer_id: str) -> None:
-        """For brokers of units."""
         self.properties[BUYER_ID] = buyer_id
 
     def getBuyerId(self) -> str | None:
-        """As set."""
         return self.properties.get(BUYER_ID)
 
     def putUserProperty(self, name: str, value: str) -> None:
-        """One of the sender's own; BadMessage if the name is the system's."""
+        """Set a user property. Raises BadMessage if the name is reserved."""
         if name in RESERVED:
-            raise BadMessage(f"property {name} is the system's own: choose another name")
+            raise BadMessage(f"property {name} is reserved: choose another name")
         self.properties[name] = value
 
     def getUserProperty(self, name: str) -> str | None:
-        """As put."""
         return self.properties.get(name)
 
     def getProperty(self, name: str) -> str | None:
-        """Of all."""
         return self.properties.get(name)
 
     def getProperties(self) -> dict[str, str]:
-        """All, the system's too."""
         return self.properties
 
     def getTransactionId(self) -> str | None:
-        """Within a transaction."""
         return self.transaction_id
 
     def as_sent(self) -> ours.Message:
@@ -176,7 +160,7 @@ class Message:
 
 
 def getters(table: dict[str, str]) -> Callable[[type[Any]], type[Any]]:
-    """Give a class a method for each name, which returns that attribute of what it wraps."""
+    """Add a method per name to a class, which returns an attribute of the wrapped object."""
 
     def add(cls: type[Any]) -> type[Any]:
         for name, attribute in table.items():
@@ -213,7 +197,7 @@ def getters(table: dict[str, str]) -> Callable[[type[Any]], type[Any]]:
     }
 )
 class MessageExt:
-    """A message that came; `wrapped` is the one of `cometmq`."""
+    """A received message; `wrapped` is the `cometmq.ReceivedMessage`."""
 
     def __init__(self, wrapped: ours.ReceivedMessage) -> None:
         self.wrapped = wrapped
@@ -226,27 +210,23 @@ class MessageExt:
         )
 
     def getKeys(self) -> str | None:
-        """With blanks between."""
         return " ".join(self.wrapped.keys) or None
 
     def getUserProperty(self, name: str) -> str | None:
-        """Of the sender's own."""
         return self.wrapped.properties.get(name)
 
     def getProperty(self, name: str) -> str | None:
-        """Of all."""
         return self.wrapped.properties.get(name)
 
     def isWaitStoreMsgOK(self) -> bool:
-        """As sent; brokers keep no word of it, and to wait is the default."""
+        """Return True: brokers do not store the sender's choice, and True is the default."""
         return self.wrapped.properties.get(WAIT, "true") == "true"
 
     def getBornHostString(self) -> str:
-        """The address alone."""
         return str(self.wrapped.born_host.ip)
 
     def getTransactionId(self) -> str:
-        """Of a transaction, the unique key."""
+        """Return the id of the transaction, which is the unique key."""
         return self.wrapped.message_id
 
 
@@ -260,7 +240,7 @@ class MessageExt:
     }
 )
 class SendResult:
-    """What became of a send; `wrapped` is the one of `cometmq`."""
+    """The result of a send; `wrapped` is the `cometmq.SendResult`."""
 
     def __init__(self, wrapped: ours.SendResult) -> None:
         self.wrapped = wrapped
@@ -274,9 +254,7 @@ class SendResult:
         )
 
     def getSendStatus(self) -> SendStatus:
-        """How safe it is."""
         return SendStatus(self.wrapped.status.value)
 
     def getMessageQueue(self) -> MessageQueue:
-        """Where it is."""
         return MessageQueue.of(self.wrapped.queue)

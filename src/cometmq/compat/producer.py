@@ -131,11 +131,9 @@ class DefaultMQProducer(JavaSettings):
         return MessageExt(self._running.view_message(offset_id))
 
     def maxOffset(self, queue: MessageQueue) -> int:
-        """Of the next message."""
         return self._running.max_offset(queue)
 
     def minOffset(self, queue: MessageQueue) -> int:
-        """Of the oldest message."""
         return self._running.min_offset(queue)
 
     @property

@@ -49,7 +49,6 @@ class PullResult:
         )
 
     def getPullStatus(self) -> PullStatus:
-        """What it found."""
         return PullStatus(self.wrapped.status.value)
 
     def getMsgFoundList(self) -> list[MessageExt]:
@@ -71,7 +70,6 @@ class DefaultMQPullConsumer(JavaSettings):
         self._face: PullConsumer | None = None
 
     def start(self) -> None:
-        """Be ready."""
         self._check_not_started()
         client, config = self._configs()
         face = PullConsumer(config, client=client)
@@ -80,7 +78,6 @@ class DefaultMQPullConsumer(JavaSettings):
         self._face = face
 
     def shutdown(self) -> None:
-        """End its connections."""
         if self._face is not None:
             self._end(self._face)
 
@@ -120,11 +117,9 @@ class DefaultMQPullConsumer(JavaSettings):
         return self._running.search_offset(queue, time_ms)
 
     def maxOffset(self, queue: MessageQueue) -> int:
-        """Of the next message."""
         return self._running.max_offset(queue)
 
     def minOffset(self, queue: MessageQueue) -> int:
-        """Of the oldest message."""
         return self._running.min_offset(queue)
 
     def earliestMsgStoreTime(self, queue: MessageQueue) -> int:

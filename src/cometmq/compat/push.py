@@ -46,7 +46,6 @@ class ConsumeConcurrentlyContext:
         self.delayLevelWhenNextConsume = 0
 
     def getMessageQueue(self) -> MessageQueue:
-        """Where they were read."""
         return self.messageQueue
 
     def getAckIndex(self) -> int:
@@ -75,11 +74,9 @@ class ConsumeOrderlyContext:
         self.suspendCurrentQueueTimeMillis = _AS_SET
 
     def getMessageQueue(self) -> MessageQueue:
-        """Where they were read."""
         return self.messageQueue
 
     def isAutoCommit(self) -> bool:
-        """As set."""
         return self.autoCommit
 
     def setAutoCommit(self, auto_commit: bool) -> None:
@@ -133,12 +130,10 @@ class MessageSelector:
 
     @classmethod
     def bySql(cls, sql: str) -> "MessageSelector":
-        """By properties."""
         return cls(sql=sql)
 
     @classmethod
     def byTag(cls, tags: str) -> "MessageSelector":
-        """By tags."""
         return cls(tags=tags)
 
 
@@ -174,7 +169,6 @@ class DefaultMQPushConsumer(JavaSettings):
         )
 
     def start(self) -> None:
-        """Join the group."""
         self._check_not_started()
         listener = self._listener
         if listener is None:
@@ -195,17 +189,14 @@ class DefaultMQPushConsumer(JavaSettings):
         self._face = face
 
     def suspend(self) -> None:
-        """Pull no more."""
         if self._face is not None:
             self._face.suspend()
 
     def resume(self) -> None:
-        """Pull again."""
         if self._face is not None:
             self._face.resume()
 
     def shutdown(self) -> None:
-        """Leave the group."""
         if self._face is not None:
             self._end(self._face)
 

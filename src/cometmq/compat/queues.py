@@ -1,4 +1,4 @@
-"""A queue with Java's accessors; it equals the plain one of the same place."""
+"""A queue with Java's accessors; it equals the plain queue."""
 
 from cometmq.protocol.bodies import queues as ours
 
@@ -10,7 +10,6 @@ class MessageQueue(ours.MessageQueue):
 
     @classmethod
     def of(cls, queue: ours.MessageQueue) -> "MessageQueue":
-        """The same place."""
         return cls(queue.topic, queue.broker_name, queue.queue_id)
 
     def __repr__(self) -> str:
@@ -20,13 +19,10 @@ class MessageQueue(ours.MessageQueue):
         )
 
     def getTopic(self) -> str:
-        """Of this topic."""
         return self.topic
 
     def getBrokerName(self) -> str:
-        """On this broker."""
         return self.broker_name
 
     def getQueueId(self) -> int:
-        """From 0 on."""
         return self.queue_id

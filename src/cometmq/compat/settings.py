@@ -1,4 +1,4 @@
-"""Settings by Java's setters and getters, kept until the client starts, then given to it whole."""
+"""Java's setters and getters; the settings are passed to the client when it starts."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,14 +22,14 @@ __all__ = ["ConsumeFromWhere", "JavaSettings", "MessageModel"]
 
 
 class ConsumeFromWhere:
-    """Where a new group begins."""
+    """Where a new group starts."""
 
     CONSUME_FROM_LAST_OFFSET = ConsumeFrom.LAST_OFFSET
     CONSUME_FROM_FIRST_OFFSET = ConsumeFrom.FIRST_OFFSET
     CONSUME_FROM_TIMESTAMP = ConsumeFrom.TIMESTAMP
 
 
-# What Java calls a setting, and what we do; the others differ in spelling alone.
+# Java's names and ours, where they differ in more than the spelling.
 _RENAMED = {
     "ProducerGroup": "group",
     "ConsumerGroup": "group",
@@ -63,7 +63,7 @@ _RENAMED = {
     "ConsumerTimeoutMillisWhenSuspend": "consumer_timeout_when_suspend",
     "ConsumerPullTimeoutMillis": "consumer_pull_timeout",
 }
-# Taken and not used, as in Java, where the minimum alone counts; the setting it stands by.
+# Accepted and not used, as in Java, where only the minimum counts; and the setting used.
 _UNUSED = {"ConsumeThreadMax": "consume_threads"}
 # From Java's form to ours, and back. Durations in milliseconds need no entry.
 Converters = tuple[Callable[[Any], Any], Callable[[Any], Any]]
@@ -83,7 +83,7 @@ _CONVERTED: dict[str, Converters] = {
 
 
 class JavaSettings:
-    """Base of the clients: `setX` and `getX` for every setting X of theirs."""
+    """Base of the clients: `setX` and `getX` for every setting X."""
 
     _config_class: type[Any]
     _default_group = "DEFAULT_CONSUMER"
@@ -95,7 +95,7 @@ class JavaSettings:
         if strange := self._values.keys() - self._known().keys():
             raise TypeError(f"a {kind} has no {', '.join(strange)}")
         if self._trace.is_on and not self._can_trace:
-            raise TypeError(f"a {kind} keeps no traces")
+            raise TypeError(f"a {kind} does not support traces")
         self._tracer: Tracer | None = None
         self._unused: dict[str, Any] = {}  # by Java's name
         self._is_started = False
@@ -118,12 +118,12 @@ class JavaSettings:
             names = [f"set{each}" for each in _RENAMED if _RENAMED[each] in known]
             names += [f"set{_camel(each)}" for each in known]
             near = get_close_matches(f"set{java_name}", names, 1)
-            hint = f"; the nearest is {near[0]}" if near else ""
+            hint = f"; did you mean {near[0]}?" if near else ""
             raise AttributeError(f"{type(self).__name__} has no setting {java_name}{hint}")
         return field
 
     def _known(self) -> dict[str, type[Any]]:
-        """Every setting, and the class that has it."""
+        """Return the configuration class of every setting."""
         return {
             each.name: owner
             for owner in (ClientConfig, self._config_class)
@@ -132,7 +132,7 @@ class JavaSettings:
 
     def _set(self, field: str, java_name: str, value: Any) -> None:
         if self._is_started:
-            raise Closed(f"set{java_name} comes too late: call it before start()")
+            raise Closed(f"call set{java_name} before start()")
         if java_name in _UNUSED:
             self._unused[java_name] = value
             return
@@ -161,13 +161,13 @@ class JavaSettings:
 
     def _check_not_started(self) -> None:
         if self._is_started:
-            raise Closed("it was started already: make another")
+            raise Closed("the client is already started: create another one")
 
     @contextmanager
     def _beginning(self, face: Face[Any], client: ClientConfig) -> Iterator[Tracer | None]:
-        """Start it, after what is done inside; if that fails, another may be in its place.
+        """Start the client after the body of the `with` block; close it if that fails.
 
-        With a tracer that is started, if traces are wanted: inside, it is hooked in.
+        Yields a started tracer if traces are enabled; the body adds its hooks.
         """
         tracer = self._tracer_of(client) if self._trace.is_on else None
         try:
@@ -183,19 +183,18 @@ class JavaSettings:
         self._is_started = True
 
     def _tracer_of(self, client: ClientConfig) -> Tracer:
-        # A client beside ours, of its own name, and in no namespace: all traces are in one topic.
+        # A separate client without a namespace: all traces are in one topic.
         client = replace(client, namespace="", instance_name=_TRACE_INSTANCE)
         return Tracer(client=client, topic=self._trace.topic or TRACE_TOPIC)
 
     def _end(self, face: Face[Any]) -> None:
-        """Its traces leave after it. From then on it does not keep the process alive."""
+        """Close the client, then its tracer; it no longer keeps the process alive."""
         try:
             _close(face, self._tracer)
         finally:
             alive.release(self)
 
     def _configs(self) -> tuple[ClientConfig, Any]:
-        """What was set, checked."""
         known, given = self._known(), dict(self._values)
         try:
             client = ClientConfig(

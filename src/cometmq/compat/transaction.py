@@ -62,7 +62,6 @@ class TransactionMQProducer(DefaultMQProducer):
         self._listener: TransactionListener | None = None
 
     def setTransactionListener(self, listener: TransactionListener) -> None:
-        """Before `start`."""
         for name in ("executeLocalTransaction", "checkLocalTransaction"):
             if not callable(getattr(listener, name, None)):
                 raise BadSetting(f"{listener!r} is no TransactionListener: it has no {name}")
