@@ -44,9 +44,9 @@ def test_words_that_do_not_fit_are_left_out_and_tracing_goes_on():
         async with fake_cluster() as cluster:
             cluster.queues[TRACE_TOPIC] = 1
             async with Tracer(cluster.name_servers) as tracer:
-                tracer.add(record(message_id="one", keys=f"short {'long' * 9000}"))
+                tracer._add(record(message_id="one", keys=f"short {'long' * 9000}"))
                 await tracer._send_some()
-                tracer.add(record(message_id="two", keys="k"))
+                tracer._add(record(message_id="two", keys="k"))
             keys = [
                 decode_properties(ask.properties)["KEYS"].split() for ask, _ in cluster["a"].sends
             ]
@@ -61,10 +61,10 @@ def test_what_cannot_be_sent_is_dropped_and_tracing_goes_on(caplog):
         async with fake_cluster() as cluster:
             cluster.queues[TRACE_TOPIC] = 1
             async with Tracer(cluster.name_servers) as tracer:
-                tracer.add(record(message_id="\ud800"))
+                tracer._add(record(message_id="\ud800"))
                 tracer._arrived.set()
                 await until(lambda: not tracer._waiting)
-                tracer.add(record(message_id="two"))
+                tracer._add(record(message_id="two"))
             assert tracer.dropped == 1
             ((_, body),) = cluster["a"].sends
             assert [each.message_id for each in decoded(body)] == ["two"]
@@ -84,7 +84,7 @@ def test_closing_is_bounded_and_counts_what_is_left(monkeypatch):
             await tracer.start()
             cluster["a"].answers = [SILENT] * 99
             for number in range(250):
-                tracer.add(record(message_id=f"{number}"))
+                tracer._add(record(message_id=f"{number}"))
             await tracer.close()
             assert tracer.dropped == 250
             assert not session.members.producers

@@ -6,6 +6,7 @@ from cometmq.blocking.face import Face
 from cometmq.blocking.session import SharedSession, core_of
 from cometmq.client import trace as awaited
 from cometmq.client.config import ClientConfig
+from cometmq.client.trace_hooks import ConsumeTracing, SendTracing
 from cometmq.protocol.names import TRACE_TOPIC
 
 
@@ -31,11 +32,11 @@ class Tracer(Face[awaited.Tracer]):
         )
 
     @property
-    def of_sends(self) -> awaited.SendTracing:
+    def of_sends(self) -> SendTracing:
         """The hook for producers."""
         return self._core.of_sends
 
-    def of_consumption(self, group: str) -> awaited.ConsumeTracing:
+    def of_consumption(self, group: str) -> ConsumeTracing:
         """Return the hook for a consumer of this group."""
         return self._core.of_consumption(group)
 

@@ -12,26 +12,17 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Self
-from uuid import uuid4
 
 from cometmq.client.config import ClientConfig
-from cometmq.client.consumer.push.listener import ListenerCall
-from cometmq.client.consumer.shared.outcomes import Ack, Commit, Outcome
 from cometmq.client.fields import Text
-from cometmq.client.message import Message, ReceivedMessage
-from cometmq.client.send.end_hooks import EndContext
+from cometmq.client.message import Message
 from cometmq.client.send.producer import Producer
-from cometmq.client.send.send_hooks import SendContext
 from cometmq.client.session.session import Session
 from cometmq.client.session.session_handle import lease
-from cometmq.protocol import trace
-from cometmq.protocol.flags import MessageFlag
+from cometmq.client.trace_hooks import ConsumeTracing, SendTracing
 from cometmq.protocol.names import TRACE_TOPIC
-from cometmq.protocol.records.properties import MSG_REGION, TRACE_ON
 from cometmq.protocol.trace import Trace, encode_trace
-from cometmq.seams import Clock
 
 log = logging.getLogger(__name__)
 
@@ -81,11 +72,11 @@ class Tracer:
         self._arrived = asyncio.Event()
         self._sender: asyncio.Task[None] | None = None
         self.dropped = 0
-        self.of_sends = SendTracing(self, self._clock)
+        self.of_sends = SendTracing(self._add, self._clock)
 
-    def of_consumption(self, group: str) -> "ConsumeTracing":
+    def of_consumption(self, group: str) -> ConsumeTracing:
         """Return the hook for a consumer of this group."""
-        return ConsumeTracing(self, group, self._clock)
+        return ConsumeTracing(self._add, group, self._clock)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -126,8 +117,8 @@ class Tracer:
             self.dropped += len(self._waiting)
             self._waiting.clear()
 
-    def add(self, record: Trace) -> None:
-        """Buffer a record; drop it if the buffer is full. For hooks."""
+    def _add(self, record: Trace) -> None:
+        """Buffer a record; drop it if the buffer is full."""
         if len(self._waiting) >= _WAITING_MAX:
             self.dropped += 1
             if self.dropped & (self.dropped - 1) == 0:  # 1, 2, 4, 8 ...
@@ -180,122 +171,3 @@ def _fitting(words: frozenset[str]) -> set[str]:
 
 def _size(words: Iterable[str]) -> int:
     return sum(len(word.encode(errors="surrogatepass")) + 1 for word in words)
-
-
-@dataclass(frozen=True, slots=True)
-class SendTracing:
-    """The hook for producers and transactions."""
-
-    tracer: Tracer
-    clock: Clock
-
-    def before_send(self, context: SendContext) -> None:
-        """Do nothing: all values are known after the send."""
-
-    def after_send(self, context: SendContext) -> None:
-        """Add one record; the first message represents a batch."""
-        result = context.result
-        if result is None or not result.region_id or not result.trace_on:
-            return
-        first = context.messages[0]
-        self.tracer.add(
-            trace.SentTrace(
-                time_ms=context.born_ms,
-                region_id=result.region_id,
-                group=context.group,
-                topic=first.topic,
-                message_id=result.message_id.partition(",")[0],
-                tags=first.tags or "",
-                keys=" ".join(first.keys),
-                store_host=context.broker,
-                body_size=sum(len(message.body) for message in context.messages),
-                cost_ms=context.took_ms,
-                kind=_kind(first, context),
-                offset_id=result.offset_id,
-            )
-        )
-
-    def transaction_ends(self, context: EndContext) -> None:
-        """Add one record for the end of a transaction."""
-        if not context.trace_on:
-            return
-        self.tracer.add(
-            trace.EndedTrace(
-                time_ms=self.clock.wall_ms(),
-                region_id=context.region_id,
-                group=context.group,
-                topic=context.topic,
-                message_id=context.message_id,
-                tags=context.tags,
-                keys=" ".join(context.keys),
-                store_host=context.broker,
-                transaction_id=context.transaction_id,
-                state=context.state,
-                from_check=context.from_check,
-            )
-        )
-
-
-def _kind(message: Message, context: SendContext) -> trace.MessageKind:
-    if context.sys_flag & MessageFlag.PREPARED:
-        return trace.MessageKind.HALF
-    return trace.MessageKind.DELAYED if message.delay_level else trace.MessageKind.NORMAL
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumeTracing:
-    """The hook for consumers of a group: one record before each call, one after it."""
-
-    tracer: Tracer
-    group: str
-    clock: Clock
-    _name: str = field(default_factory=lambda: uuid4().hex[:16].upper())
-
-    def before(self, call: ListenerCall) -> None:
-        """Add a record for each message that the listener receives."""
-        request_id = self._request_id(call)
-        for message in _traced(call):
-            self.tracer.add(
-                trace.TakenTrace(
-                    time_ms=self.clock.wall_ms(),
-                    region_id=message.properties.get(MSG_REGION, ""),
-                    group=self.group,
-                    request_id=request_id,
-                    message_id=message.message_id,
-                    retries=message.reconsume_times,
-                    keys=" ".join(message.keys),
-                )
-            )
-
-    def after(self, call: ListenerCall, outcome: Outcome) -> None:
-        """Add a record for each message with the listener's outcome."""
-        request_id, messages = self._request_id(call), _traced(call)
-        for message in messages:
-            self.tracer.add(
-                trace.ConsumedTrace(
-                    request_id=request_id,
-                    message_id=message.message_id,
-                    cost_ms=call.took_ms // len(messages),
-                    success=isinstance(outcome, Ack | Commit),
-                    keys=" ".join(message.keys),
-                    outcome=_outcome(call, outcome),
-                    time_ms=self.clock.wall_ms(),
-                    group=self.group,
-                )
-            )
-
-    def _request_id(self, call: ListenerCall) -> str:
-        """Return the id of a call: equal before and after, unique among running calls."""
-        return f"{self._name}{id(call):012X}"
-
-
-def _traced(call: ListenerCall) -> list[ReceivedMessage]:
-    return [each for each in call.messages if each.properties.get(TRACE_ON) != "false"]
-
-
-def _outcome(call: ListenerCall, outcome: Outcome) -> trace.Outcome:
-    if call.error is not None:
-        return trace.Outcome.EXCEPTION
-    if isinstance(outcome, Ack | Commit):
-        return trace.Outcome.SUCCESS
-    return trace.Outcome.FAILED
