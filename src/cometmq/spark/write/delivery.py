@@ -26,7 +26,7 @@ _IN_FLIGHT_MAX = 8  # requests
 _PAUSE_S = 0.2
 
 
-class Delivery:
+class RowDelivery:
     """Sends the rows of one task. With `stored_rows`, each row is stored exactly once."""
 
     def __init__(

@@ -37,7 +37,7 @@ from cometmq.spark.read.offsets import Offsets
 from cometmq.spark.read.retry import retry_unreachable
 from cometmq.spark.write.already_stored import StoredRows, WriteAttempt
 from cometmq.spark.write.delays import DELIVER_AT, LEVEL, Delays
-from cometmq.spark.write.delivery import Delivery
+from cometmq.spark.write.delivery import RowDelivery
 from cometmq.spark.write.rows import Rows, check_columns, stamps_of
 
 _GROUP = "spark-rocketmq-sink"
@@ -127,7 +127,7 @@ def _write(
     cluster, partition = options.cluster, attempt.partition
     if not options.once:
         links = links_of(cluster.access)
-        delivery = Delivery(
+        delivery = RowDelivery(
             cluster, links, options.group, options.broker_timeout_ms, None, partition
         )
         delays = Delays(cluster, options.broker_timeout_ms)
@@ -137,7 +137,7 @@ def _write(
     links = Links(cluster.access)  # not shared: the next attempt waits until they are closed
     try:
         known = StoredRows(cluster, links, attempt)
-        delivery = Delivery(
+        delivery = RowDelivery(
             cluster, links, attempt.group, options.broker_timeout_ms, known, partition
         )
         seen: dict[str, int] = {}
