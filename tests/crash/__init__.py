@@ -1,1 +1,1 @@
-"""The store through power cuts, torn tails, flipped bits and failing disks."""
+"""The store under power cuts, torn tails, bit flips and disk failures."""

@@ -1,4 +1,4 @@
-"""What the tests of this folder share."""
+"""Fixtures of the crash tests."""
 
 import logging
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from cometmq.store.index import index
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """A store says much of each crash, and there are many."""
+    """Disable logs: a store logs each of many recoveries."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -18,5 +18,5 @@ def quiet() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def few_keys_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or none of so few messages would have keys in a file that no checkpoint vouches for."""
+    """Write keys early, so that few messages have keys in a file without checkpoint."""
     monkeypatch.setattr(index, "HELD_MAX", 2)

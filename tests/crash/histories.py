@@ -1,6 +1,6 @@
-"""Histories of a store, cut before every step of its disk and between, and what is left of it.
+"""Histories of a store, crashed before and between all steps of its disk, and checks of the result.
 
-What is to hold is in docs/disk.md, section 7.
+docs/disk.md, section 7, states the guarantees.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ KEYS_LOOKED_UP = 8  # of each state
 
 
 async def write(camera: Camera, clock: ManualClock, kind: str, count: int) -> None:
-    """A day of a store: puts, batches, waits, flushes, time that passes, a clean restart."""
+    """Write a history: puts, batches, waits, flushes, passing time and clean restarts."""
     disk, chance = camera.disk, camera.chance
     if "cleaning" in kind:
         disk.wall_ms = clock.wall_ms
@@ -93,7 +93,7 @@ async def put_some(store: MessageStore, camera: Camera, clock: ManualClock, kind
 
 
 async def flushed(store: MessageStore, camera: Camera, clock: ManualClock) -> None:
-    """All that was put until now is promised; more comes meanwhile."""
+    """Flush: everything put so far is promised. More messages are put meanwhile."""
     history = camera.history
     promised = len(history.sent)
     flush = asyncio.ensure_future(store.flush())
@@ -131,7 +131,7 @@ async def between(store: MessageStore, camera: Camera, clock: ManualClock, kind:
 
 
 async def cleaned(store: MessageStore, camera: Camera, clock: ManualClock) -> None:
-    """Days later some log files are old. Their units may still be in memory alone."""
+    """Clean old log files days later. Their queue units may still be in memory only."""
     chance = camera.chance
     clock.jump(chance.choice((KEPT_MS // 2, KEPT_MS + 1, KEPT_MS + 1)))
     store.clean()
@@ -143,7 +143,7 @@ async def cleaned(store: MessageStore, camera: Camera, clock: ManualClock) -> No
 
 
 async def deleted(store: MessageStore, camera: Camera, clock: ManualClock) -> None:
-    """A topic; messages are sent to it and to others while it goes."""
+    """Delete a topic while messages are sent to it and to others."""
     disk, history, chance = camera.disk, camera.history, camera.chance
     topic, _ = chance.choice(QUEUES)
     history.leaving = topic, len(history.sent)
@@ -159,7 +159,7 @@ async def deleted(store: MessageStore, camera: Camera, clock: ManualClock) -> No
 
 
 async def restarted(store: MessageStore, camera: Camera, clock: ManualClock) -> MessageStore:
-    """A clean stop, and a start."""
+    """Stop the store cleanly and start it."""
     disk = camera.disk
     promised = len(camera.history.sent)
     await settled(disk, asyncio.ensure_future(store.__aexit__()))
@@ -172,14 +172,14 @@ async def restarted(store: MessageStore, camera: Camera, clock: ManualClock) -> 
 
 
 async def examine(image: Image, chance: Random, keys: int, depth: int = 0) -> int:
-    """Open a store on what a crash left, and crash it again. How many states were looked at."""
+    """Open a store on a crashed disk and crash it again. Returns the number of checked states."""
     history = image.history
     disk = image.disk
     clock = ManualClock(image.wall_ms)
     during = Camera(disk, history, chance, clock.wall_ms, 0.03 if depth < 2 else 0.0)
     vouched_end, version = vouched(disk), check_table(disk, history)
     async with running(disk, clock=clock) as store:
-        # A blank at the end of a file is vouched for, and is no end: the next record comes after.
+        # A blank record at the end of a file is vouched for, and the next record follows it.
         blank = -vouched_end % FILE_SIZE == 0 and vouched_end - FILE_SIZE < store.recovered.end
         assert vouched_end <= store.recovered.end or blank, "the checkpoint vouches for more"
         kept = check(store, history, chance, keys)
@@ -201,7 +201,7 @@ async def examine(image: Image, chance: Random, keys: int, depth: int = 0) -> in
 
 
 async def go_on(store: MessageStore, camera: Camera, clock: ManualClock, depth: int) -> None:
-    """A store after a crash takes messages, and cleans if it did before."""
+    """Put messages after a crash, and clean if the history cleaned before."""
     disk, history, chance = camera.disk, camera.history, camera.chance
     for _ in range(3):
         stored = put(store, history, chance, clock.wall_ms() + 1)
@@ -220,7 +220,7 @@ async def go_on(store: MessageStore, camera: Camera, clock: ManualClock, depth: 
 
 
 async def open_again(disk: ShadowDisk, history: History, wall_ms: int, chance: Random) -> None:
-    """A process that was killed right after its start leaves what another can open, twice."""
+    """Check that a store can be opened twice after a kill right after its start."""
     if history.cleaned and chance.random() < 0.5:
         for _ in range(2):
             disk = disk.kill()
@@ -239,7 +239,7 @@ async def examined(image: Image, chance: Random, keys: int, depth: int, before: 
 async def crash_states(
     kind: str, seed: int, keys: int = KEYS_LOOKED_UP, each_step: float = 1.0
 ) -> Counter[str]:
-    """One history, and all the crashes of it, or a share. What happened, and how often."""
+    """Run a history and all of its crash states, or a share of them. Returns counts of events."""
     chance = Random(f"{kind} {seed}")
     clock = ManualClock()
     camera = Camera(ShadowDisk(), History(), chance, clock.wall_ms, each_step)
@@ -254,7 +254,7 @@ async def crash_states(
 
 
 def rolls(history: History) -> Counter[str]:
-    """Files that were cleaned, and made when another one was full."""
+    """Count the files that were cleaned and those that were created when another one was full."""
     sent = history.sent
     units = Counter((one.message.topic, one.message.queue_id) for one in sent)
     units_a_file = SIZES["mapped_file_size_consume_queue"] // 20
@@ -268,7 +268,7 @@ def rolls(history: History) -> Counter[str]:
 
 
 def run_history(kind: str, each_step: float, seed: int) -> Counter[str]:
-    """In a process of its own; every other one looks up every key."""
+    """Run a history in a subprocess. Every second history looks up every key."""
     logging.disable(logging.CRITICAL)
     keys = EVERY_KEY if seed % 2 else KEYS_LOOKED_UP
     return asyncio.run(crash_states(kind, seed, keys, each_step))

@@ -1,14 +1,12 @@
-"""A store on a shadow disk, a history of what was sent to it, and the check of what is left.
+"""A store on a shadow disk, the history of messages sent to it, and the check after a crash.
 
-The check is one sentence: what a store holds after a cut is a prefix of what was sent, in the order
-of the log, at least as long as what was promised, each at its own place and found by its keys; the
-table beside it is one that was saved, and no older than what was promised; and the checkpoint
-vouches for nothing that is gone. Of a topic that was being deleted, what was sent before is there
-or gone, all of it.
+After a crash, a store must hold a prefix of the sent messages, in log order and at least as long
+as the promised prefix. Each message is at its offset and is found by its keys. The table file is
+one of the saved versions and not older than the promised one. The checkpoint does not vouch for
+lost bytes. Of a topic whose deletion was interrupted, either all earlier messages exist or none.
 
-Log files are cleaned in some histories. A message in a file that the store dropped may be gone, in
-the order of its queue; all others must be there. The offsets of a queue are never reused, also if
-all of its messages were cleaned.
+Some histories clean log files. Messages in dropped files may be gone, in queue order; all others
+must exist. Offsets of a queue are never reused, even if all of its messages were cleaned.
 """
 
 import asyncio
@@ -56,7 +54,7 @@ EVERY_KEY = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message and where the store said it is."""
+    """A message and the position that the store returned."""
 
     message: NewMessage
     key: str
@@ -66,7 +64,7 @@ class Sent:
 
 @dataclass
 class History:
-    """What was sent, in the order of the log. The first `promised` must be there for ever."""
+    """The sent messages in log order. The first `promised` of them must survive all crashes."""
 
     sent: list[Sent] = field(default_factory=list)
     promised: int = 0
@@ -79,7 +77,7 @@ class History:
     cleaned: int = 0  # messages before this place of the log may be gone
 
     def after(self, kept: int, version: int) -> "History":
-        """The history of a store that holds the first `kept`: a reader may have seen them."""
+        """Return the history after a crash that left the first `kept` messages."""
         return replace(
             self, sent=self.sent[:kept], promised=kept, coming=[], saved=version, leaving=("", 0),
             gone=list(self.gone),
@@ -89,7 +87,7 @@ class History:
         return replace(self, sent=list(self.sent), coming=list(self.coming), gone=list(self.gone))
 
     def delete(self, log_end: int) -> None:
-        """The topic that was being deleted is."""
+        """Record that the deletion of the topic is complete."""
         gone = self.of_leaving()
         self.promised -= sum(one in gone for one in self.sent[: self.promised])
         self.sent = [one for one in self.sent if one not in gone]
@@ -97,7 +95,7 @@ class History:
         self.leaving = "", 0
 
     def clean(self, log_start: int, now_ms: int) -> None:
-        """The store dropped the log files before this place: they were on disk, and old."""
+        """Record that the store dropped the old log files before this offset."""
         for one in self.sent:
             if self.cleaned <= one.stored.physical_offset < log_start:
                 assert now_ms - one.put_ms > KEPT_MS, f"{one.key} was cleaned before its time"
@@ -106,7 +104,7 @@ class History:
 
     @property
     def cleaned_count(self) -> int:
-        """The first so many of `sent` may be gone."""
+        """Return how many of the first messages may be gone."""
         return bisect_left(self.sent, self.cleaned, key=lambda one: one.stored.physical_offset)
 
     def of_leaving(self) -> list[Sent]:
@@ -116,7 +114,7 @@ class History:
 
 @dataclass(frozen=True)
 class Image:
-    """A disk after a crash, and what it must hold and may hold."""
+    """A disk after a crash, with what it must and may hold."""
 
     disk: ShadowDisk
     history: History
@@ -129,7 +127,7 @@ def config(**settings: object) -> StoreConfig:
 
 
 def new_message(history: History, chance: Random, queue: tuple[str, int] | None = None):
-    """Any message; its key is its own."""
+    """Return a random message with a unique key."""
     history.serial += 1
     key = f"id{history.serial}"
     topic, queue_id = queue or chance.choice(QUEUES)
@@ -154,7 +152,7 @@ def open_store(disk: ShadowDisk, clock: ManualClock, **settings: object) -> Mess
 async def running(
     disk: ShadowDisk, wall_ms: int = START_MS, clock: ManualClock | None = None, **settings: object
 ) -> AsyncIterator[MessageStore]:
-    """A store that is left as a crash leaves it."""
+    """Run a store and abandon it without closing it."""
     store = open_store(disk, clock or ManualClock(wall_ms), **settings)
     await store.__aenter__()
     try:
@@ -164,7 +162,7 @@ async def running(
 
 
 async def settled(disk: ShadowDisk, future: "asyncio.Future[None]") -> None:
-    """Wait as long as the disk is on, doing what it holds."""
+    """Wait for a result while the disk performs its held work."""
     while not future.done():
         if disk.is_off:
             raise PowerCut
@@ -174,7 +172,7 @@ async def settled(disk: ShadowDisk, future: "asyncio.Future[None]") -> None:
 
 
 def put(store: MessageStore, history: History, chance: Random, now_ms: int) -> Stored | None:
-    """None if the disk is full, or its topic is being deleted: then nothing happened."""
+    """Put a message. Returns None if the disk is full or the topic is being deleted."""
     return _put(store, history, [new_message(history, chance)], now_ms)
 
 
@@ -185,7 +183,7 @@ def put_batch(store: MessageStore, history: History, chance: Random, now_ms: int
 
 
 def put_burst(store: MessageStore, history: History, chance: Random, now_ms: int) -> Stored | None:
-    """So many to one queue that its files roll, one after the other."""
+    """Put enough messages to one queue that its files roll."""
     queue = chance.choice(QUEUES)
     stored = None
     for _ in range(chance.randint(10, 20)):
@@ -212,7 +210,7 @@ def _put(
 
 
 def save(disk: ShadowDisk, history: History) -> None:
-    """The table, in its next version; OSError, and it may be either one."""
+    """Save the next version of the table. After OSError either version may be on disk."""
     history.saving += 1
     content = json.dumps({"version": history.saving, "filler": "x" * (history.saving % 3 * 400)})
     StateFile(disk, TABLE).write(content.encode())
@@ -220,7 +218,7 @@ def save(disk: ShadowDisk, history: History) -> None:
 
 
 def check_table(disk: ShadowDisk, history: History) -> int:
-    """The version that is there."""
+    """Check and return the version of the table on disk."""
     version = StateFile(disk, TABLE).read(_version) or 0
     assert history.saved <= version <= history.saving, (
         f"the table is of version {version}, not {history.saved} to {history.saving}"
@@ -236,18 +234,18 @@ def _version(content: bytes) -> int:
 
 
 def check_backup(disk: ShadowDisk, version: int) -> None:
-    """Were the table damaged, the version before it would still be there."""
+    """Check that the previous version is still in the .bak file."""
     disk.overwrite(TABLE, b"")
     assert StateFile(disk, TABLE).read(_version) == version, "the version before it is not in .bak"
 
 
 def vouched(disk: ShadowDisk) -> int:
-    """What the checkpoint says is on disk of the log."""
+    """Return the log offset up to which the checkpoint vouches for the log."""
     return read_checkpoint(disk, CHECKPOINT).log_end
 
 
 def read_all(store: MessageStore) -> list[StoredMessage]:
-    """By way of the queues, in the order of the log; every offset of a queue must give one."""
+    """Read all messages through their queues, in log order. No offset may be missing."""
     found = []
     for topic, queue_id in QUEUES:
         offset, end = store.bounds(topic, queue_id)
@@ -265,7 +263,7 @@ def read_all(store: MessageStore) -> list[StoredMessage]:
 
 
 async def rebuild(store: MessageStore, queues: list[tuple[str, int]]) -> None:
-    """Read all once, so that units which do not match the log are rebuilt."""
+    """Read everything once, so that units that do not match the log are rebuilt."""
     for topic, queue_id in queues:
         offset, end = store.bounds(topic, queue_id)
         while offset < end:
@@ -276,7 +274,7 @@ async def rebuild(store: MessageStore, queues: list[tuple[str, int]]) -> None:
 
 
 def check(store: MessageStore, history: History, chance: Random, keys: int = 8) -> int:
-    """See the top of the file. How many messages are there, with those that were cleaned."""
+    """Check the store as described above. Returns the number of messages with cleaned ones."""
     assert store.log_bounds[0] <= history.cleaned, f"the log starts at {store.log_bounds[0]}"
     found = read_all(store)
     offsets = {message.physical_offset for message in found}
@@ -309,7 +307,7 @@ def _place(one: Sent) -> int:
 
 
 def check_cleaned(found: list[StoredMessage], history: History) -> None:
-    """Messages of a file that was dropped and not yet deleted are as they were sent."""
+    """Check that messages of dropped files that still exist are unchanged."""
     sent = {_place(one): one for one in history.sent[: history.cleaned_count]}
     for message in found:
         assert message.physical_offset in sent, f"{message.physical_offset} was never sent"
@@ -317,7 +315,7 @@ def check_cleaned(found: list[StoredMessage], history: History) -> None:
 
 
 def check_ends(store: MessageStore, sent: list[Sent]) -> None:
-    """A queue ends after its last message, though all of its messages may be cleaned."""
+    """Check that each queue ends after its last message, even if all messages were cleaned."""
     for topic, queue_id in QUEUES:
         places = [
             one.stored.queue_offset for one in sent
@@ -331,7 +329,7 @@ def check_ends(store: MessageStore, sent: list[Sent]) -> None:
 def check_keys(
     store: MessageStore, sent: list[Sent], cleaned: int, chance: Random, count: int
 ) -> None:
-    """Each key of some messages finds all that have it, newest first, and no others."""
+    """Check that a query by key returns all messages with the key, newest first, and no others."""
     having: dict[tuple[str, str], list[int]] = {}
     for one in sent:
         for key in marks_of(one.message.properties_text).keys:
@@ -353,7 +351,7 @@ def check_same(message: StoredMessage, sent: Sent) -> None:
 
 @dataclass
 class Camera:
-    """Takes images of a disk before its steps, and whenever told to."""
+    """Takes images of a disk before its steps and on request."""
 
     disk: ShadowDisk
     history: History
@@ -372,7 +370,7 @@ class Camera:
             self.take(f"before step {self.disk.steps}")
 
     def note_cleaned(self) -> None:
-        """What the store dropped until now: it deletes it by later steps."""
+        """Record the files that the store has dropped; later steps delete them."""
         start = 0 if self.store is None else self.store.log_bounds[0]
         if start > self.history.cleaned:
             self.history.clean(start, self.clock())

@@ -1,11 +1,11 @@
-"""One flipped bit anywhere in a log: it costs at most its own message, and is told if it can be.
+"""A flipped bit anywhere in a log loses at most its own message and is detected where possible.
 
-What no crc and no check covers cannot be noticed: flag, sys flag (but for its host bits), born,
-born host, stored, store host, reconsume times, prepared offset, properties, and the letters of a
-topic. Those flips must still cost no other message. COMETMQ_FLIPS says how many flips are tried, or
-"all": every bit of 200 records.
+Fields without a CRC or another check cannot be verified: flag, sys flag (except its host bits),
+born, born host, stored, store host, reconsume times, prepared offset, properties, and the letters
+of a topic. Flips in them must still not affect other messages. COMETMQ_FLIPS sets the number of
+flips, or "all" for every bit of 200 records.
 
-What is to hold is in docs/disk.md, section 1.
+docs/disk.md, section 1, states the guarantees.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.timeout(7200)
 
 
 async def written(seed: int, clean: bool) -> tuple[ShadowDisk, History]:
-    """A store of two log files, stopped cleanly, or killed right after a checkpoint."""
+    """Write a store of two log files that is stopped cleanly or killed right after a checkpoint."""
     disk, history, chance = ShadowDisk(), History(), Random(seed)
     store = open_store(disk, ManualClock())
     await store.__aenter__()
@@ -63,7 +63,7 @@ def victims_of(history: History) -> list[Sent]:
 
 
 def covered(sent: Sent, disk: ShadowDisk) -> set[int]:
-    """The bytes of a record whose every flip must be noticed when the walk meets it."""
+    """Return the bytes of a record in which the log walk must detect every flip."""
     head = HEADS[1 if sent.message.born_host.is_v6 else 0]
     body_at = head.size
     sizes_and_offset = {*range(4), *range(4, 8), *range(8, 12), *range(28, 36)}
@@ -89,7 +89,7 @@ async def look(disk: ShadowDisk, history: History, victim: Sent, byte: int, walk
             for bad in store.recovered.bad
         )
         if walked and byte in covered(victim, disk):
-            assert told, "not noticed"
+            assert told, "the flip was not detected"
         seen: set[int] = set()
         for topic, queue_id in QUEUES:
             offset, end = store.bounds(topic, queue_id)
@@ -98,7 +98,7 @@ async def look(disk: ShadowDisk, history: History, victim: Sent, byte: int, walk
                 if got.status is GetStatus.REBUILDING:
                     await store.rebuilt()
                     continue
-                # As a reader takes an answer that does not check the crc.
+                # Like a reader that does not check the CRC.
                 for message in unpack_records(b"".join(got.views), check_crc=False):
                     place = message.physical_offset
                     if offset == victim.stored.queue_offset and place not in by_offset:
@@ -114,7 +114,7 @@ async def look(disk: ShadowDisk, history: History, victim: Sent, byte: int, walk
         lost = by_offset.keys() - seen - {victim.stored.physical_offset}
         assert not lost, f"{len(lost)} others are lost: {[by_offset[at].key for at in lost]}"
         now = put(store, History(serial=10_000), Random(byte), START_MS + 60_000)
-        assert store.record(now.physical_offset) is not None, "it goes on"
+        assert store.record(now.physical_offset) is not None, "the store accepts messages"
 
 
 def prepared(seed: int, clean: bool, again: bool) -> tuple[ShadowDisk, History]:
@@ -133,7 +133,7 @@ async def flip(
     clean: bool,
     again: bool,
 ) -> int:
-    """Each of these bits of a record, one after the other; how many."""
+    """Flip each of these bits of a record in turn. Returns their number."""
     last_file = history.sent[-1].stored.physical_offset // FILE_SIZE
     count = 0
     for place in places:
@@ -150,7 +150,7 @@ async def flip(
 
 
 def flip_some(clean: bool, again: bool, flips: int) -> None:
-    """Twenty bits of each record, log after log."""
+    """Flip twenty bits of each record, one log after another."""
     chance = Random(f"{clean} {again}")
     tried = seed = 0
     while tried < flips:
@@ -163,7 +163,7 @@ def flip_some(clean: bool, again: bool, flips: int) -> None:
 
 
 def flip_all(seed: int, clean: bool, again: bool) -> tuple[int, int]:
-    """Every bit of a log's records; how many bits and records."""
+    """Flip every bit of a log's records. Returns the numbers of bits and records."""
     logging.disable(logging.CRITICAL)
     disk, history = prepared(seed, clean, again)
     victims = victims_of(history)
@@ -176,10 +176,10 @@ def flip_all(seed: int, clean: bool, again: bool) -> tuple[int, int]:
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean", "killed"])
 @pytest.mark.parametrize("again", [False, True], ids=["checkpoint", "no checkpoint"])
-def test_a_flip_costs_no_other_message(clean, again):
-    """Without a checkpoint the whole log is walked, and all queues are made again.
+def test_bit_flips_lose_no_other_message(clean, again):
+    """Without a checkpoint, the whole log is walked and all queues are rebuilt.
 
-    With one, nothing is walked: what is damaged is noticed when it is read.
+    With one, the log is not walked, and damage is detected by reads.
     """
     if FLIPS != "all":
         flip_some(clean, again, int(FLIPS) // 4)

@@ -1,11 +1,11 @@
-"""A bit of where a record belongs is flipped, and it claims another message's place.
+"""Bit flips in the queue or offset of a record, which then claims the place of another message.
 
-Every order of few records in two queues whose names are one bit apart, every one of them flipped
-into the other queue, or into the place of its neighbour: whatever is made again from the log, all
-others are served, each once and at its own offset, after this start and the next, and found by
-their keys if the topic is the same.
+Tests every order of a few records in two queues whose names differ in one bit. Each record in turn
+is flipped into the other queue or into the place of its neighbor. However the queues are rebuilt,
+all other messages are served once, at their own offsets, after this start and the next one. They
+are found by their keys if the topic is the same.
 
-What is to hold is in docs/disk.md, section 1.
+docs/disk.md, section 1, states the guarantees.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ def message_of(number, queue):
 
 
 async def written(order, pair, clean):
-    """The disk, and where each message is."""
+    """Return the disk and the position of each message."""
     disk = ShadowDisk()
     store = open_store(disk, ManualClock())
     await store.__aenter__()
@@ -83,7 +83,7 @@ def flip(disk, offset):
 
 
 def served(store, pair):
-    """Each message, and the offset at which it was found."""
+    """Return each message and the offset at which it was found."""
     for topic, queue_id in pair:
         offset, end = store.bounds(topic, queue_id)
         while offset < end:
@@ -94,7 +94,7 @@ def served(store, pair):
 
 
 def check(store, pair, places, victim, are_known):
-    """Where it is not even known which queues there were, a message may get another offset."""
+    """Check the served messages. Offsets may differ if the list of queues is lost."""
     numbers = []
     for offset, message in served(store, pair):
         number = int(message.body)
@@ -105,12 +105,12 @@ def check(store, pair, places, victim, are_known):
         assert offset == places[number].queue_offset or not are_known
         if pair[0][0] == pair[1][0]:
             assert len(store.query("T0", f"id{number}", 0, FOREVER_MS)) == 1, "by its key"
-    assert len(set(numbers)) == len(numbers), "none is served twice"
+    assert len(set(numbers)) == len(numbers), "no message is served twice"
     assert set(range(len(places))) - set(numbers) <= {victim}
 
 
 async def look(disk, pair, places, victim, forget):
-    """All but the victim are served, also after more were put and all was made again."""
+    """Check that all others are served, also after more puts and another rebuild."""
     FORGET[forget](disk)
     are_known = forget != "no queues"
     async with running(disk, START_MS + 60_000) as store:
@@ -131,7 +131,7 @@ async def look(disk, pair, places, victim, forget):
 @pytest.mark.parametrize("names", PAIRS)
 @pytest.mark.parametrize("forget", FORGET)
 @pytest.mark.parametrize("clean", [True, False], ids=["clean", "killed"])
-def test_a_record_that_claims_a_place_of_another_costs_none(names, forget, clean):
+def test_record_claiming_another_place_loses_no_other_message(names, forget, clean):
     *pair, byte = PAIRS[names]
 
     async def story():

@@ -1,6 +1,6 @@
-"""A sync fails, the process starts again on what is in memory, and then the power goes.
+"""A sync fails, the process restarts on cached pages, and then the power fails.
 
-What is to hold is in docs/disk.md, section 6.
+docs/disk.md, section 6, states the guarantees.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ CUTS = 20
 
 
 async def failed(chance: Random) -> tuple[ShadowDisk, History]:
-    """A store whose log could not be synced, right after a kill."""
+    """Return a killed store whose last log sync failed."""
     disk, history = ShadowDisk(), History()
     async with running(disk) as store:
         for _ in range(BEFORE):
@@ -34,11 +34,13 @@ async def failed(chance: Random) -> tuple[ShadowDisk, History]:
 
 
 async def cut_after_a_restart(seed: int) -> None:
-    """All that was served, and what was promised after it, is there."""
+    """Check that served and later promised messages survive the power cut."""
     chance = Random(seed)
     disk, history = await failed(chance)
     async with running(disk) as store:
-        assert check(store, history, chance, EVERY_KEY) == BEFORE + LOST, "it is in memory"
+        assert check(store, history, chance, EVERY_KEY) == BEFORE + LOST, (
+            "the page cache still has them"
+        )
         stored = put(store, history, chance, 3)
         assert stored is not None
         await store.durable(stored)
@@ -50,12 +52,12 @@ async def cut_after_a_restart(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_served_after_a_restart_survives_a_cut(seed):
+def test_messages_served_after_restart_survive_power_cut(seed):
     asyncio.run(cut_after_a_restart(seed))
 
 
-def test_no_more_than_the_tail_is_written_again(monkeypatch):
-    """What a checkpoint vouches for was synced by a sync that did not fail."""
+def test_only_the_tail_is_rewritten(monkeypatch):
+    """Bytes before the checkpoint were synced successfully."""
     asked = []
 
     async def story():

@@ -1,8 +1,8 @@
-"""Every key of every message that is left is found after a crash, and none is found twice.
+"""After a crash, every key of every remaining message is found, and none is found twice.
 
-The power cuts look for them too (test_power_cut.py); here are the crashes that cost a key once.
+Regression tests for crashes that lost keys; test_power_cut.py checks keys in general.
 
-What is to hold is in docs/disk.md, section 3.
+docs/disk.md, section 3, states the guarantees.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ START_MS = 1_700_000_000_000
 
 
 async def written(seed: int) -> tuple[ShadowDisk, History]:
-    """Some messages that a checkpoint vouches for, and some that it does not."""
+    """Write messages before and after a checkpoint."""
     disk, history, chance = ShadowDisk(), History(), Random(seed)
     async with running(disk) as store:
         for number in range(20):
@@ -32,7 +32,7 @@ async def written(seed: int) -> tuple[ShadowDisk, History]:
 
 
 async def half_an_entry(seed: int) -> None:
-    """A sector ends in it: its offset is then one that its message never had, an early one."""
+    """Keep half of an entry that crosses a sector: it then has a wrong, lower offset."""
     disk, history = await written(seed)
     path = INDEX / disk.names(INDEX)[0]
     content = disk.read(path)
@@ -43,13 +43,13 @@ async def half_an_entry(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_an_entry_of_which_a_power_cut_took_a_half(seed):
+def test_half_written_index_entry_is_rebuilt(seed):
     asyncio.run(half_an_entry(seed))
 
 
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("lost", ["header and slots", "all"])
-def test_an_index_file_that_reads_as_zeros_is_made_again(seed, lost):
+def test_zeroed_index_file_is_rebuilt(seed, lost):
     async def story() -> None:
         disk, history = await written(seed)
         path = INDEX / disk.names(INDEX)[0]

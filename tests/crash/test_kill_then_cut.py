@@ -1,6 +1,6 @@
-"""A process is killed before each step of its disk, another goes on, and then the power goes.
+"""A process is killed before each disk step, another one continues, and then the power fails.
 
-What is to hold is in docs/disk.md, section 6.
+docs/disk.md, section 6, states the guarantees.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ CUTS = 4  # of each killed one
 
 
 async def killed_before_each_step(chance: Random) -> list[tuple[ShadowDisk, History]]:
-    """From the very first: names of folders and files may be in memory alone."""
+    """Kill from the first step on, when folder and file names may be in memory only."""
     disk, history = ShadowDisk(), History()
     images = []
     disk.before_step = lambda: images.append((disk.kill(), history.copy()))
@@ -29,7 +29,7 @@ async def killed_before_each_step(chance: Random) -> list[tuple[ShadowDisk, Hist
 
 
 async def kill_then_cut(seed: int) -> int:
-    """What was there after the kill, and what was promised since, is there after the cut."""
+    """Check that messages after the kill, and later promised ones, survive the power cut."""
     chance = Random(seed)
     images = await killed_before_each_step(chance)
     for disk, history in images:
@@ -45,5 +45,5 @@ async def kill_then_cut(seed: int) -> int:
     return len(images)
 
 
-def test_what_follows_a_kill_survives_a_cut():
-    assert asyncio.run(kill_then_cut(1)) > 30, "steps of making a store, and of writing to it"
+def test_messages_after_a_kill_survive_power_cut():
+    assert asyncio.run(kill_then_cut(1)) > 30, "steps of creating and writing a store"

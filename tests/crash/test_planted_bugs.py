@@ -1,4 +1,4 @@
-"""A test of the tests: each of these bugs, planted in the store, is caught by a check."""
+"""Tests of the crash tests: each of these bugs, planted in the store, is detected."""
 
 import asyncio
 import os
@@ -82,7 +82,7 @@ def checkpoint_without_the_queues(patch: pytest.MonkeyPatch) -> None:
     write = ShadowDisk.write_all
 
     def without_units(self: ShadowDisk, writes: Sequence[tuple[Path, int, bytes, int]]) -> None:
-        """Not even the files, and the manifest would tell."""
+        """Remove the queue files and the manifest that would reveal it."""
         write(self, [(path, 0, b"", size) for path, _, _, size in writes])
 
     patch.setattr(ShadowDisk, "write_all", without_units)
@@ -170,7 +170,7 @@ def queues_are_not_made_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_topic_takes_messages_while_it_is_deleted(patch: pytest.MonkeyPatch) -> None:
-    """Into a new queue, as if nothing of the old one could come back."""
+    """Accept messages into a new queue, as if the old one could not come back."""
 
     def open_to_puts(
         self: queue_table.QueueTable, topic: str, queue_id: int
@@ -200,7 +200,7 @@ def abort_file_is_not_seen(patch: pytest.MonkeyPatch) -> None:
 
 
 def log_files_are_dropped_before_their_units_are_durable(patch: pytest.MonkeyPatch) -> None:
-    """As soon as the log is: queues and index may be in memory alone."""
+    """Drop files as soon as the log is durable, while queues and index may be in memory only."""
     create = housekeeping.Housekeeping.__init__
 
     class LogOnly:
@@ -230,7 +230,7 @@ def gaps_between_queue_files_are_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def cut_units_count_as_old_ones(patch: pytest.MonkeyPatch) -> None:
-    """Zeros, which a crash during a cut leaves, are taken for units of cleaned records."""
+    """Treat zeros, which a crash during a truncation leaves, as units of cleaned records."""
 
     def forget_before(self: consume_queue.ConsumeQueue, log_start: int) -> None:
         offsets = range(self.first, self.end)
@@ -240,7 +240,7 @@ def cut_units_count_as_old_ones(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_cleaned_queue_loses_its_last_file(patch: pytest.MonkeyPatch) -> None:
-    """It then does not know where it ended."""
+    """The queue then does not know its end."""
     span = consume_queue.ConsumeQueue.span.fget
     assert span is not None
     patch.setattr(
@@ -346,10 +346,10 @@ CAUGHT = (AssertionError, LookupError, ValueError, OSError, PeerError, WorldErro
 
 
 @pytest.mark.parametrize("plant", BUGS, ids=lambda plant: plant.__name__)
-def test_a_planted_bug_is_caught(plant, monkeypatch):
+def test_planted_bugs_are_detected(plant, monkeypatch):
     plant(monkeypatch)
     by = ""
     with pytest.raises(CAUGHT) as caught:
-        for by in BUGS[plant]():  # noqa: B007 - it is told which one it was
+        for by in BUGS[plant]():  # noqa: B007 - used in the message
             pass
     print(f"{plant.__name__}: {by}: {str(caught.value)[-150:]}")

@@ -1,8 +1,8 @@
-"""Power cuts and kills before every step of the disk and between: nothing promised is lost.
+"""Power cuts and kills before and between all disk steps lose no promised message.
 
-COMETMQ_CRASH_STATES says how many crash states are looked at, in all.
+COMETMQ_CRASH_STATES sets the total number of crash states.
 
-What is to hold is in docs/disk.md, section 6.
+docs/disk.md, section 6, states the guarantees.
 """
 
 import os
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(7200)
 
 
 def run_histories(kind: str, states: float, each_step: float = 1.0) -> Counter[str]:
-    """As many as have so many crash states."""
+    """Run histories until they have this many crash states."""
     workers = os.cpu_count() or 1
     done: Counter[str] = Counter()
     with ProcessPoolExecutor(workers) as pool:
@@ -39,7 +39,7 @@ def test_power_cuts_lose_nothing_promised(kind):
 
 
 @pytest.mark.parametrize("kind", CLEANING_KINDS)
-def test_power_cuts_around_cleaning_lose_nothing_that_is_kept(kind):
+def test_power_cuts_during_cleaning_lose_nothing_retained(kind):
     done = run_histories(kind, CLEANING_SHARE * STATES / len(CLEANING_KINDS), CLEANING_IMAGES)
     for what in ("cleaned", "log_rolls", "queue_rolls", "index_rolls"):
         assert done[what] >= done["histories"] / 2, done

@@ -1,6 +1,6 @@
-"""A file between others of a queue is missing: the queue is made again, and opens ever after.
+"""A missing file in the middle of a queue is rebuilt, and later starts succeed.
 
-What is to hold is in docs/disk.md, sections 2 and 6.
+docs/disk.md, sections 2 and 6, states the guarantees.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ BURSTS = 12
 
 
 async def lose_a_queue_file(seed: int) -> None:
-    """The checkpoint has its offsets, or times alone, as Apache's broker leaves it."""
+    """Delete a queue file. The checkpoint may have times only, like that of Apache's broker."""
     chance = Random(f"gap {seed}")
     disk, history = ShadowDisk(), History()
     async with running(disk) as store:
@@ -29,7 +29,7 @@ async def lose_a_queue_file(seed: int) -> None:
     folders = [Path(ROOT) / "consumequeue" / topic / str(queue_id) for topic, queue_id in QUEUES]
     files = {folder: file_bases(disk, folder) for folder in folders}
     folder = max(files, key=lambda each: len(files[each]))
-    assert len(files[folder]) > 3, "there is a file between others"
+    assert len(files[folder]) > 3, "the queue has a file between others"
     disk.delete(folder / f"{chance.choice(files[folder][1:-1]):020}")
     if seed % 2:
         disk.overwrite(CHECKPOINT, disk.read(CHECKPOINT)[:24].ljust(4096, b"\0"))
@@ -40,5 +40,5 @@ async def lose_a_queue_file(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_queue_without_one_of_its_files_is_made_again(seed):
+def test_queue_with_missing_file_is_rebuilt(seed):
     asyncio.run(lose_a_queue_file(seed))

@@ -1,9 +1,9 @@
 """Random sets of queue files: missing, gapped, swapped, zeroed, truncated, garbage, and more.
 
-Whatever happened to the files of the queues, a store serves everything that its log holds, or
-refuses to start and names the file. COMETMQ_QUEUE_FILE_SETS says how many sets are tried.
+Whatever happens to its queue files, a store serves all messages of its log, or refuses to start and
+names the file. COMETMQ_QUEUE_FILE_SETS sets the number of sets.
 
-What is to hold is in docs/disk.md, sections 2 and 6.
+docs/disk.md, sections 2 and 6, states the guarantees.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.timeout(3600)
 
 
 async def written(chance: Random, state: str) -> tuple[ShadowDisk, list[Sent]]:
-    """A store of many files; what its log holds, in order."""
+    """Write a store of many files. Returns the messages of its log in order."""
     disk, clock, history = ShadowDisk(), ManualClock(START_MS), History()
     disk.wall_ms = clock.wall_ms
     old = chance.choice((0, 0, 120))
@@ -180,7 +180,7 @@ def flipped(disk: ShadowDisk, chance: Random) -> str:
 
 
 def part_copied(disk: ShadowDisk, chance: Random) -> str:
-    """Some units of another file, at the same place."""
+    """Copy some units of another file to the same position."""
     one, other, (start, end) = any_file(disk, chance), any_file(disk, chance), part_of(chance)
     content = content_of(disk, other)
     content[start:end] = content_of(disk, one)[start:end]
@@ -222,8 +222,8 @@ def extra(disk: ShadowDisk, chance: Random) -> str:
 NOTICED: tuple[Change, ...] = (
     gapped, folders_swapped, files_swapped, duplicated, garbage, flipped, truncated, longer, extra,
 )  # fmt: skip
-# They may take the end of a queue, or all of it. Without our list of files, as after another
-# broker, only the end of the log tells that something is missing.
+# These may remove the end of a queue, or all of it. Without the manifest, as after another broker,
+# only the end of the log shows that something is missing.
 CHANGES = (*NOTICED, missing, folder_missing, zeroed, part_zeroed, part_copied)
 
 
@@ -235,7 +235,7 @@ Places = dict[tuple[str, int], list[tuple[int, bytes]]]
 
 
 async def read_all(store: MessageStore) -> Places:
-    """Queue offset and body of every message, by queue, as a consumer of each gets them."""
+    """Return queue offset and body of every message, by queue, as consumers read them."""
     found = {}
     for queue in QUEUES:
         got = found[queue] = []
@@ -266,7 +266,7 @@ def expected_of(sent: list[Sent]) -> Places:
 
 
 async def check(disk: ShadowDisk, sent: list[Sent], chance: Random) -> Places:
-    """Open the store, read it, add to it; returns what it then holds."""
+    """Open the store, read it, and put messages. Returns its content."""
     clock = ManualClock(START_MS + HOURS_96_MS + 100_000)
     disk.wall_ms = clock.wall_ms
     expected = expected_of(sent)
@@ -274,7 +274,7 @@ async def check(disk: ShadowDisk, sent: list[Sent], chance: Random) -> Places:
         if chance.random() < 0.5:  # before anything is read
             add(store, expected, chance)
         assert await read_all(store) == expected
-        assert store.damaged == 0, "the log is not to blame"
+        assert store.damaged == 0, "the log is intact"
         add(store, expected, chance)
         assert await read_all(store) == expected
     return expected
@@ -307,7 +307,7 @@ async def try_set(seed: int, state: str, caplog) -> None:
             assert await read_all(store) == expected
             assert store.damaged == store.rebuilds == 0
         told = [line.getMessage() for line in caplog.records if line.levelno >= logging.WARNING]
-        assert told == [], "a second start is silent"
+        assert told == [], "a second start reports nothing"
     except Exception as error:
         raise AssertionError(f"seed {seed} {state}: {done}: {error!r}") from error
 

@@ -1,4 +1,4 @@
-"""The model itself: synced bytes never vanish, others may; names as the steps of a call say."""
+"""Tests of the shadow disk: synced bytes survive, others may not; names follow disk steps."""
 
 import errno
 from pathlib import Path
@@ -20,7 +20,7 @@ def images(disk: ShadowDisk, count: int = 200) -> list[ShadowDisk]:
 
 
 def contents(disk: ShadowDisk, path: Path = PATH) -> set[bytes | None]:
-    """What a crash may leave of a file."""
+    """Return all contents that a crash may leave of a file."""
     return {image.read(path) if holds(image, path) else None for image in images(disk)}
 
 
@@ -28,7 +28,7 @@ def holds(disk: ShadowDisk, path: Path) -> bool:
     return path.name in disk.names(path.parent)
 
 
-def test_synced_bytes_never_vanish_and_others_may():
+def test_only_synced_bytes_always_survive():
     disk = ShadowDisk()
     region = disk.create(PATH, SIZE)
     region.memory[:4] = b"safe"
@@ -44,7 +44,7 @@ def test_synced_bytes_never_vanish_and_others_may():
     assert len(contents(disk)) == 1
 
 
-def test_a_sector_is_whole_or_as_it_was():
+def test_sectors_are_written_atomically():
     disk = ShadowDisk()
     region = disk.create(PATH, SIZE)
     region.memory[:SIZE] = b"x" * SIZE
@@ -54,7 +54,7 @@ def test_a_sector_is_whole_or_as_it_was():
             assert len(set(content[at : at + SECTOR_SIZE])) == 1
 
 
-def test_a_kill_loses_nothing_and_makes_nothing_durable():
+def test_kill_loses_nothing_and_makes_nothing_durable():
     disk = ShadowDisk()
     region = disk.create(PATH, SIZE)
     region.memory[:4] = b"seen"
@@ -67,7 +67,7 @@ def test_a_kill_loses_nothing_and_makes_nothing_durable():
 
 
 @pytest.mark.parametrize("old", [None, b"old"])
-def test_replace_leaves_the_old_or_the_new_at_every_step(old):
+def test_replace_leaves_old_or_new_content_at_every_step(old):
     steps = step_count(lambda disk: disk.replace(PATH, b"new"), old)
     assert steps >= 4
     seen = set()
@@ -85,7 +85,7 @@ def test_replace_leaves_the_old_or_the_new_at_every_step(old):
     assert contents(disk) == {b"new"}
 
 
-def test_a_created_file_is_whole_or_not_there_at_every_step():
+def test_created_file_is_complete_or_missing_at_every_step():
     for step in range(step_count(lambda disk: disk.create(PATH, SIZE), None)):
         disk = ShadowDisk()
         disk.cut_at = step
@@ -94,7 +94,7 @@ def test_a_created_file_is_whole_or_not_there_at_every_step():
         assert contents(disk) <= {None, bytes(SIZE)}
 
 
-def test_a_rename_and_a_deletion_are_done_or_not_until_the_folder_is_synced():
+def test_renames_and_deletions_are_uncertain_until_folder_sync():
     disk = prepared(b"old")
     disk.cut_at = disk.steps + 1  # after the unlink, before the sync of the folder
     with pytest.raises(PowerCut):
@@ -105,13 +105,13 @@ def test_a_rename_and_a_deletion_are_done_or_not_until_the_folder_is_synced():
     assert contents(disk) == {None}
 
 
-def test_a_write_is_durable_when_it_returns_and_its_file_has_holes():
+def test_durable_write_leaves_holes_in_its_file():
     disk = ShadowDisk()
     disk.write_at(PATH, 1000, b"data", SIZE)
     assert contents(disk) == {bytes(1000) + b"data" + bytes(SIZE - 1004)}
 
 
-def test_a_failed_sync_takes_what_it_was_to_write():
+def test_failed_sync_loses_its_bytes():
     disk = ShadowDisk()
     region = disk.create(PATH, SIZE)
     region.memory[:4] = b"lost"
@@ -121,13 +121,13 @@ def test_a_failed_sync_takes_what_it_was_to_write():
     assert failure.value.errno == errno.EIO
     region.memory[-4:] = b"kept"
     region.sync()
-    assert region.memory[:4] == b"lost", "the process sees it still"
+    assert region.memory[:4] == b"lost", "the process still sees them"
     assert bytes(4) in {content[:4] for content in contents(disk) if content}
     assert {content[-4:] for content in contents(disk) if content} == {b"kept"}
 
 
-def test_what_a_failed_sync_took_is_taken_from_the_next_process_too():
-    """On the same cache, until it is written again: with the same bytes, or by way of others."""
+def test_bytes_of_failed_sync_stay_lost_for_next_process():
+    """On the same page cache, until they are written again."""
     for rewrite in (False, True):
         disk = ShadowDisk()
         region = disk.create(PATH, SIZE)
@@ -152,8 +152,8 @@ def test_what_a_failed_sync_took_is_taken_from_the_next_process_too():
         assert {content[:4] for content in contents(again) if content} == {b"lost"}
 
 
-def test_a_file_of_a_batch_has_its_size_when_it_has_its_name():
-    """After a kill at any step; a cut may keep the name and take the size."""
+def test_batch_file_has_its_size_when_it_has_its_name():
+    """Holds after a kill at any step. A power cut may preserve the name and lose the size."""
     paths = [PATH, PATH.with_name("other"), Path("/a/c/file")]
     steps = step_count(lambda disk: disk.write_all([(path, 9, b"x", 99) for path in paths]), None)
     for step in range(steps):
@@ -169,7 +169,7 @@ def test_a_file_of_a_batch_has_its_size_when_it_has_its_name():
     assert all(contents(disk, path) == {bytes(9) + b"x" + bytes(89)} for path in paths)
 
 
-def test_a_full_disk_has_room_again():
+def test_full_disk_recovers():
     disk = ShadowDisk()
     disk.room = SIZE - 1
     with pytest.raises(OSError) as failure:
@@ -181,10 +181,10 @@ def test_a_full_disk_has_room_again():
     assert disk.names(PATH.parent) == ["file"]
 
 
-def test_held_work_is_done_when_released_or_waited_for():
+def test_held_work_runs_when_released_or_awaited():
     disk = ShadowDisk()
     disk.release()
-    assert disk.begin(lambda: 1).done(), "nothing is held unless it was asked for"
+    assert disk.begin(lambda: 1).done(), "work is held on request only"
     disk.hold()
     released, waited = disk.begin(lambda: 2), disk.begin(lambda: 3)
     assert not released.done()
@@ -194,7 +194,7 @@ def test_held_work_is_done_when_released_or_waited_for():
 
 
 @pytest.mark.parametrize("make", [ShadowDisk, RealDisk])
-def test_it_answers_as_the_real_one(make, tmp_path):
+def test_shadow_disk_behaves_like_the_real_one(make, tmp_path):
     disk, path = make(), tmp_path / "folder" / "file"
     with pytest.raises(FileNotFoundError):
         disk.read(path)

@@ -1,10 +1,9 @@
-"""The last record cut or garbled at every byte: it is whole or gone, and nothing else is lost.
+"""The last record is truncated or garbled at every byte: it is whole or gone, others survive.
 
-What no crc covers, the properties, can be garbled unseen by bytes that a new file of the log never
-holds; with zeros, which it does, they cannot. COMETMQ_TORN_STEP is how far apart the cuts are; 1
-cuts at every byte.
+Properties have no CRC: garbage in them is not detected, but zeros are, and a new log file contains
+only zeros. COMETMQ_TORN_STEP is the distance between cuts in bytes; 1 cuts at every byte.
 
-What is to hold is in docs/disk.md, section 1.
+docs/disk.md, section 1, states the guarantees.
 """
 
 import asyncio
@@ -47,7 +46,7 @@ pytestmark = pytest.mark.timeout(3600)
 
 
 async def written(body: bytes, text: str, number: int) -> tuple[ShadowDisk, History]:
-    """Some messages that are on disk, and a last one that is not."""
+    """Write messages that are on disk and a last one that is not."""
     disk, history, chance = ShadowDisk(), History(), Random(number)
     store = open_store(disk, ManualClock())
     await store.__aenter__()
@@ -96,7 +95,7 @@ async def look(disk: ShadowDisk, history: History, is_strict: bool) -> None:
 
 
 def tear(number: int, step: int) -> int:
-    """A shape cut at every so many bytes; how many cuts."""
+    """Cut a record at regular distances. Returns the number of cuts."""
 
     async def story() -> int:
         disk, history = await written(*SHAPES[number], number)
@@ -120,5 +119,5 @@ def tear(number: int, step: int) -> int:
 
 
 @pytest.mark.parametrize("number", range(len(SHAPES)))
-def test_the_last_record_is_whole_or_gone(number):
+def test_torn_last_record_is_whole_or_gone(number):
     print(f"shape {number}: {tear(number, STEP)} cuts")

@@ -1,1 +1,1 @@
-"""Tests with peers that mean harm."""
+"""Tests with malicious peers."""

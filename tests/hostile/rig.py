@@ -1,4 +1,4 @@
-"""A name server as a process, a healthy client of it, and frames that no client sends."""
+"""A name server process, a healthy client, and malformed frames."""
 
 import asyncio
 import os
@@ -25,16 +25,16 @@ from cometmq.protocol.records.message import body_crc
 from cometmq.remoting.pool import Pool
 from remoting.rig import pooling
 
-CALL_MS_MAX = 15_000  # in which a healthy client has its answer, on a machine that may be busy
-# What the server may do for others before it: in seconds of its own, as a busy machine leaves a
-# server none for longer than that. It takes 0.1 s at most.
+CALL_MS_MAX = 15_000  # response time of a healthy client on a busy machine
+# CPU time that the server may spend on other requests first. CPU time, not elapsed time, because
+# the machine may be busy. The server needs at most 0.1 s.
 SLOWEST_S_MAX = 1.0
 TOPIC, BROKER, CLUSTER = "Healthy", "healthy-broker", "healthy-cluster"
 _COMMAND = "import sys; from cometmq.cli import main; sys.argv[0] = 'cometmq'; main()"
 
 
 class NameServerProcess:
-    """A name server that runs elsewhere."""
+    """A name server in a subprocess."""
 
     def __init__(self, process: "subprocess.Popen[str]", port: int, log: Path) -> None:
         self.process = process
@@ -46,18 +46,18 @@ class NameServerProcess:
         return f"127.0.0.1:{self.port}"
 
     def rss(self) -> int:
-        """Bytes of memory it has now."""
+        """Return the resident memory in bytes."""
         return self._status("VmRSS")
 
     def peak_rss(self) -> int:
-        """Bytes of memory it ever had."""
+        """Return the peak of the resident memory in bytes."""
         return self._status("VmHWM")
 
     def file_count(self) -> int:
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     def cpu_s(self) -> float:
-        """Seconds that it has computed for: what it had to wait for a core does not count."""
+        """Return the CPU time of the process in seconds."""
         stat = Path(f"/proc/{self.process.pid}/stat").read_text()
         user, system = stat.rpartition(")")[2].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
@@ -72,13 +72,13 @@ class NameServerProcess:
         assert self.process.poll() is None, self.log.read_text()[-2000:]
 
     def stop(self) -> None:
-        """By SIGTERM, in bounded time, with exit code 0."""
+        """Stop with SIGTERM; the exit code must be 0."""
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(timeout=60) == 0, self.log.read_text()[-2000:]
 
 
 class Here:
-    """A name server of this process."""
+    """A name server in this process."""
 
     def __init__(self, port: int) -> None:
         self.address = f"127.0.0.1:{port}"
@@ -91,7 +91,7 @@ class Here:
 def name_server_process(
     folder: Path, *settings: str, files_max: int | None = None, log_level: str = "info"
 ) -> Iterator[NameServerProcess]:
-    """One on a free port; its log is in the folder."""
+    """Run a name server on a free port; its log is in the folder."""
 
     def limit() -> None:
         if files_max is not None:
@@ -134,7 +134,7 @@ def name_server_process(
 
 
 class Healthy:
-    """A broker that is registered, and a client that asks for its route all the time."""
+    """A registered broker and a client that requests its route continuously."""
 
     def __init__(self, pool: Pool, server: NameServerProcess | Here) -> None:
         self.pool = pool
@@ -168,7 +168,7 @@ class Healthy:
         assert answer.code == 0, answer.remark
 
     async def check(self) -> None:
-        """The route is there, and comes before the server has computed for long."""
+        """Request the route and record the CPU time that the server spent meanwhile."""
         begun_s = self.server.cpu_s()
         answer = await self.invoke(
             RequestCode.GET_ROUTEINFO_BY_TOPIC, headers.RouteHeader(topic=TOPIC)
@@ -184,7 +184,7 @@ class Healthy:
             await asyncio.sleep(0.01)
 
     async def state(self) -> list[bytes]:
-        """Everything that a name server can be asked about what it knows."""
+        """Return the responses to all queries of the name server's state."""
         code = RequestCode
         questions: list[tuple[int, Any]] = [
             (code.GET_BROKER_CLUSTER_INFO, None),
@@ -202,9 +202,9 @@ class Healthy:
 async def healthy(
     server: NameServerProcess | Here, slowest_s: float = SLOWEST_S_MAX
 ) -> AsyncIterator[Healthy]:
-    """Asks while the block runs, and once more after it.
+    """Run a healthy client during the block and check once after it.
 
-    Between a question and its answer the server may compute for no longer than told.
+    The server may spend at most `slowest_s` of CPU time before it answers a request.
     """
     async with pooling() as pool:
         client = Healthy(pool, server)
@@ -220,7 +220,7 @@ async def healthy(
         if not asking.cancelled():
             asking.result()
         await client.check()
-        assert client.slowest_s < slowest_s, "others notice what one does"
+        assert client.slowest_s < slowest_s, "one peer delays others"
 
 
 # Frames -----------------------------------------------------------------------------------------
@@ -234,27 +234,27 @@ def frame(
     size: int | None = None,
     header_size: int | None = None,
 ) -> bytes:
-    """A frame as told, which need not be a good one."""
+    """Build a frame from any parts, valid or not."""
     header_size = len(header) if header_size is None else header_size
     size = 4 + len(header) + len(body) if size is None else size
     return struct.pack(">iI", size, codec << 24 | header_size & 0xFFFFFF) + header + body
 
 
 def json_frame(code: object, fields: bytes = b"{}", body: bytes = b"", **more: object) -> bytes:
-    """A request whose parts are JSON text, good or not; `version` is ours unless told."""
+    """Build a request from JSON texts, valid or not."""
     parts = {"code": code, "flag": 0, "opaque": 77, "version": VERSION, "language": '"JAVA"'} | more
     text = ",".join(f'"{name}":{value}' for name, value in parts.items())
     return frame(b'{%b,"extFields":%b}' % (text.encode(), fields), body)
 
 
 def fields_of(**texts: object) -> bytes:
-    """Extension fields, each value a string."""
+    """Return extension fields with string values."""
     parts = (b'"%b":"%b"' % (name.encode(), str(text).encode()) for name, text in texts.items())
     return b"{" + b",".join(parts) + b"}"
 
 
 def register_fields(**changed: object) -> bytes:
-    """Of a broker that is not the healthy one."""
+    """Return registration fields of a broker other than the healthy one."""
     texts = {
         "brokerName": "other-broker",
         "brokerAddr": "127.0.0.1:20911",
@@ -267,7 +267,7 @@ def register_fields(**changed: object) -> bytes:
     return fields_of(**(texts | changed))
 
 
-# What the 20 codes are asked with ----------------------------------------------------------------
+# Fields, values and bodies for the 20 codes ------------------------------------------------------
 
 CODES = (
     *(Code.PUT_KV_CONFIG, Code.GET_KV_CONFIG, Code.DELETE_KV_CONFIG, Code.REGISTER_BROKER),

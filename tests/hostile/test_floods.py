@@ -1,4 +1,4 @@
-"""Too many, too slow, too much: the server's memory and files are bounded, the others go on."""
+"""Floods and slow peers: memory and descriptors stay bounded, and other clients are served."""
 
 import asyncio
 import contextlib
@@ -53,12 +53,12 @@ def sockets(port: int, count: int) -> Iterator[socket.socket]:
 
 @contextlib.asynccontextmanager
 async def many_sockets(port: int, count: int) -> Any:
-    """Connected, or on the way."""
+    """Open many sockets; some may still be connecting."""
     socks = []
     for number, sock in enumerate(sockets(port, count)):
         socks.append(sock)
         if number % 50 == 0:
-            await asyncio.sleep(0.001)  # the server's queue of new ones is not endless
+            await asyncio.sleep(0.001)  # the accept queue is bounded
     try:
         yield socks
     finally:
@@ -80,7 +80,7 @@ def in_process(folder: Path, clock: ManualClock) -> NameServer:
 
 
 @on_both
-async def test_half_a_frame_is_not_waited_for_for_ever(tmp_path):
+async def test_incomplete_frame_times_out(tmp_path):
     clock = ManualClock()
     async with in_process(tmp_path, clock) as server, healthy(Here(server.port)) as client:
         async with (
@@ -92,7 +92,7 @@ async def test_half_a_frame_is_not_waited_for_for_ever(tmp_path):
             await prefix.send(ROUTE[:3])
             await half.send(ROUTE[: len(ROUTE) // 2])
             await until(lambda: begun(server) == 3 + len(ROUTE) // 2)
-            for byte in ROUTE[:14]:  # one byte a second for 14 seconds
+            for byte in ROUTE[:14]:  # one byte per second for 14 seconds
                 with contextlib.suppress(ConnectionError):
                     await dripping.send(bytes([byte]))
                 await client.check()
@@ -127,7 +127,7 @@ async def test_1000_idle_sockets(server):
 
 
 @on_asyncio
-async def test_more_connections_than_it_takes(tmp_path):
+async def test_excess_connections_are_closed(tmp_path):
     with name_server_process(tmp_path, files_max=140) as server:  # 35 are reserved for files
         async with healthy(server) as client:
             files = server.file_count()
@@ -143,7 +143,7 @@ async def test_more_connections_than_it_takes(tmp_path):
 
 
 @on_asyncio
-async def test_connections_that_come_and_go(server):
+async def test_short_connections_do_not_leak(server):
     async with healthy(server) as client:
         files = server.file_count()
         for number in range(2000):
@@ -161,7 +161,7 @@ async def test_connections_that_come_and_go(server):
 
 
 @on_asyncio
-async def test_1500_sockets_that_announce_16_mib_and_send_256_kib(server):
+async def test_announced_frame_sizes_do_not_reserve_memory(server):
     begun = encode_frame(Command(code=105, body=bytes(15 * MIB)))[: 256 << 10]
     loop = asyncio.get_running_loop()
 
@@ -182,7 +182,7 @@ async def test_1500_sockets_that_announce_16_mib_and_send_256_kib(server):
 
 
 @on_asyncio
-async def test_a_zlib_bomb(server):
+async def test_zlib_bomb_is_rejected(server):
     deflator = zlib.compressobj(9)
     zeros = bytes(16 * MIB)
     first, again = (
@@ -206,8 +206,7 @@ async def test_a_zlib_bomb(server):
 
 TOPIC_LINE = b"T 1 1 6 SINGLE_TAG"
 TOPIC_COUNT = 1_500_000
-# Bodies of a few MiB at most that take much time or memory to read. Those that are no standard
-# JSON are rewritten first.
+# Bodies of a few MiB that are expensive to parse. Nonstandard JSON is rewritten first.
 COSTLY = {
     "keys in keys": b"{" * 24 + b'"a":1}' + b":1}" * 23,
     "a long string": b'{a:"' + b"x" * (4 * MIB) + b'"}',
@@ -226,7 +225,7 @@ COSTLY = {
 
 @pytest.mark.parametrize("name", COSTLY)
 @on_asyncio
-async def test_bodies_that_are_costly_to_read(server, name):
+async def test_expensive_bodies_are_bounded(server, name):
     asking = json_frame(
         Code.QUERY_DATA_VERSION,
         fields_of(brokerName="b", brokerAddr="x", clusterName="c", brokerId=0),
@@ -238,7 +237,7 @@ async def test_bodies_that_are_costly_to_read(server, name):
         memory, begun_s = server.rss(), server.cpu_s()
         await peer.send(asking)
         assert await peer.command(seconds=60)
-        assert server.cpu_s() - begun_s < 4, "it was busy with one body for too long"
+        assert server.cpu_s() - begun_s < 4, "the server spent too long on one body"
         await client.check()
         grown = server.peak_rss() - memory
         print(f"{name}: {grown >> 20} MiB")
@@ -256,8 +255,8 @@ async def register_10_000_topics(peer: RawPeer) -> None:
 
 
 @on_asyncio
-async def test_2000_costly_requests_in_one_send(server):
-    """Each looks at 10 000 topics: they take seconds, in which the others go on."""
+async def test_2000_expensive_requests_in_one_send(server):
+    """Each request visits 10 000 topics. Other clients are served meanwhile."""
     async with healthy(server) as client, raw_peer(server.port) as peer:
         await register_10_000_topics(peer)
         count = client.count
@@ -271,7 +270,7 @@ async def test_2000_costly_requests_in_one_send(server):
 
 
 @on_asyncio
-async def test_a_stop_does_not_wait_for_2000_costly_requests(tmp_path):
+async def test_stop_does_not_wait_for_expensive_requests(tmp_path):
     async with contextlib.AsyncExitStack() as stack:
         ended_s = children_s()
         with name_server_process(tmp_path) as server:
@@ -284,12 +283,12 @@ async def test_a_stop_does_not_wait_for_2000_costly_requests(tmp_path):
 
 
 def children_s() -> float:
-    """Seconds that processes have computed for which we started, and which have ended."""
+    """Return the CPU time of ended child processes in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
-# Answers that nobody reads ----------------------------------------------------------------------
+# Responses that are not read ----------------------------------------------------------------------
 
 
 def shut_ears(peer: RawPeer) -> None:
@@ -299,8 +298,8 @@ def shut_ears(peer: RawPeer) -> None:
 
 
 @on_asyncio
-async def test_peers_that_ask_and_never_read(server):
-    """A value of 900 kB, asked for 400 times in every read by ten peers: 3.6 GB of answers."""
+async def test_peers_that_never_read_responses(server):
+    """Ten peers request a value of 900 kB 400 times each: 3.6 GB of responses."""
     ask = json_frame(Code.GET_KV_CONFIG, fields_of(namespace="n", key="k"))
     async with healthy(server) as client, contextlib.AsyncExitStack() as stack:
         value = headers.PutKvHeader(namespace="n", key="k", value="v" * 900_000)
@@ -322,8 +321,8 @@ async def test_peers_that_ask_and_never_read(server):
 
 
 @on_asyncio
-async def test_400_peers_that_ask_and_never_read(server):
-    """Each alone stays below every limit of its own; together they would take a GB and more."""
+async def test_400_peers_that_never_read_responses(server):
+    """Each peer stays below its own limits; together they would use more than 1 GB."""
     ask = json_frame(Code.GET_KV_CONFIG, fields_of(namespace="n", key="k"))
     async with healthy(server) as client:
         value = headers.PutKvHeader(namespace="n", key="k", value="v" * 900_000)
@@ -347,14 +346,14 @@ async def test_400_peers_that_ask_and_never_read(server):
 
 
 @on_asyncio
-async def test_a_peer_that_asks_for_ever_and_never_reads_is_not_read_from(server):
+async def test_server_stops_reading_from_a_peer_that_never_reads(server):
     async with healthy(server) as client, raw_peer(server.port) as deaf:
         memory = server.rss()
         shut_ears(deaf)
         sent = 0
         with contextlib.suppress(TimeoutError, ConnectionError):
             for _ in range(2000):
-                async with asyncio.timeout(1):  # ends when nothing more is taken
+                async with asyncio.timeout(1):  # ends when the server stops reading
                     await deaf.send(ROUTE * 500)
                 sent += 1
         assert sent < 2000
@@ -363,8 +362,8 @@ async def test_a_peer_that_asks_for_ever_and_never_reads_is_not_read_from(server
 
 
 @on_asyncio
-async def test_many_topics_of_one_broker(server):
-    """A large cluster is no attack: it is taken, and others do not wait for it."""
+async def test_large_registration_is_accepted(server):
+    """A large cluster is legitimate: it is accepted, and other clients are served meanwhile."""
     table = {f"Topic{n}": {"topicName": f"Topic{n}"} for n in range(20_000)}
     told = {"topicConfigSerializeWrapper": {"topicConfigTable": table}}
     async with healthy(server) as client, raw_peer(server.port) as peer:

@@ -1,4 +1,4 @@
-"""Frames, headers and bodies that no client sends: each gets an answer or a closed connection."""
+"""Malformed frames, headers and bodies: each gets a response or a closed connection."""
 
 import random
 import struct
@@ -47,7 +47,7 @@ def binary_fields(count: int) -> bytes:
     return b"".join(struct.pack(">h5si1s", 5, b"%05d" % n, 1, b"v") for n in range(count))
 
 
-# What is sent, and what comes of it: a closed connection, or an answer with this code.
+# What is sent, and the result: a closed connection, or a response with this code.
 ATTACKS: dict[str, tuple[bytes, object]] = {
     "announces 16 MiB and a byte": (frame(b"", size=FRAME_SIZE_MAX - 3), CLOSED),
     "announces 2 GiB": (frame(b"", size=2**31 - 1), CLOSED),
@@ -132,12 +132,12 @@ def server(tmp_path_factory: Any) -> Iterator[NameServerProcess]:
 
 
 @on_asyncio
-async def test_every_bad_frame_is_answered_or_ends_its_connection(server):
+async def test_bad_frames_are_answered_or_close_the_connection(server):
     async with healthy(server) as client:
         before, files, memory = await client.state(), server.file_count(), server.rss()
         for name, (sent, outcome) in ATTACKS.items():
             async with raw_peer(server.port) as peer:
-                with suppress(ConnectionError):  # closed before it was all sent
+                with suppress(ConnectionError):  # closed before everything was sent
                     await peer.send(sent)
                 answer = await peer.command()
                 if outcome is CLOSED:
@@ -167,7 +167,7 @@ async def test_good_frames_before_a_bad_one_are_answered(server):
 
 
 @on_asyncio
-async def test_a_register_body_cut_anywhere_changes_nothing(server):
+async def test_truncated_register_body_changes_nothing(server):
     topics = {f"Cut{n}": TopicConfig(topic_name=f"Cut{n}") for n in range(3)}
     told = RegisterBroker(
         filter_server_list=["f"], topics=TopicConfigTable(topic_config_table=topics)
@@ -195,14 +195,14 @@ async def test_a_register_body_cut_anywhere_changes_nothing(server):
 # The 20 codes -----------------------------------------------------------------------------------
 
 
-def test_the_table_is_the_one_of_the_server():
+def test_codes_match_the_server_routes():
     nothing: Any = None
     assert len(CODES) == 20
     assert set(CODES) == set(build_routes(RouteTable(), nothing, nothing, nothing))
 
 
 @on_asyncio
-async def test_every_code_answers_whatever_its_fields_and_body_are(tmp_path):
+async def test_every_code_answers_any_fields_and_body(tmp_path):
     chance = random.Random(20)
     with name_server_process(tmp_path) as server:
         async with healthy(server) as client, raw_peer(server.port) as peer:
@@ -237,7 +237,7 @@ async def test_refused_requests_change_nothing(server):
         Code.GET_TOPICS_BY_CLUSTER: ("cluster",),
         Code.QUERY_DATA_VERSION: ("brokerName", "brokerAddr", "clusterName", "brokerId"),
     }
-    # Values that would hit the healthy broker if the request went through without its last field.
+    # Values that would affect the healthy broker if the request succeeded without its last field.
     good = {
         "namespace": b'"n"',
         "key": b'"k"',
@@ -273,7 +273,7 @@ async def test_refused_requests_change_nothing(server):
 
 
 @on_asyncio
-async def test_control_characters_do_not_reach_the_log_raw(tmp_path):
+async def test_control_characters_are_escaped_in_logs(tmp_path):
     evil = "\\r\\n2026-01-01 00:00:00.000 ERROR forged: line\\u001b[2J\\u0007\\u009b\\u2028\\u0000"
     with name_server_process(tmp_path, log_level="debug") as server:
         async with healthy(server) as client, raw_peer(server.port) as peer:
@@ -289,7 +289,7 @@ async def test_control_characters_do_not_reach_the_log_raw(tmp_path):
                     await other.closed()
             assert client.count > 0
     raw = Path(tmp_path / "namesrv.log").read_bytes()
-    assert b"forged" in raw, "nothing was logged: this test proves nothing"
+    assert b"forged" in raw, "the log does not contain the values"
     assert not [c for c in raw if (c < 32 and c != 10) or c == 127]
     assert "\x9b" not in raw.decode()
     assert "\u2028" not in raw.decode()

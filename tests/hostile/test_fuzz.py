@@ -1,6 +1,6 @@
-"""Broken frames: only a PeerError leaves the decoder, and every request is answered.
+"""Fuzzed frames: the decoder raises only PeerError, and every readable request is answered.
 
-COMETMQ_FUZZ_SEED and COMETMQ_FUZZ_CASES choose other ones.
+COMETMQ_FUZZ_SEED and COMETMQ_FUZZ_CASES choose the cases.
 """
 
 import asyncio
@@ -38,14 +38,14 @@ from cometmq.settings.live_settings import LiveSettings
 from cometmq.testing.clock import ManualClock
 from hostile.rig import BODIES, CODES, FIELDS, VALUES, json_frame
 
-pytestmark = pytest.mark.timeout(1800)  # a minute and more of computing, on a quick machine
+pytestmark = pytest.mark.timeout(1800)  # more than a minute of CPU time on a fast machine
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SEED = int(os.environ.get("COMETMQ_FUZZ_SEED", "4097"))
 CASES = int(os.environ.get("COMETMQ_FUZZ_CASES", "300000"))
-GROWTH_MAX = 16 << 20  # bytes of memory over the second half of the cases
+GROWTH_MAX = 16 << 20  # bytes of memory during the second half of the cases
 
-# What JSON is made of, and what it is not.
+# Tokens of JSON, and invalid ones.
 TOKENS = (
     *(b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"null", b"true", b"false", b"0", b"-1"),
     *(b"9" * 20, b"9" * 5000, b"1e400", b"1.5", b'""', b'"x"', b"\\u0000", b"\\ud800", b"NaN"),
@@ -68,7 +68,7 @@ def golden_frames() -> list[bytes]:
 
 
 def name_server_frames() -> list[bytes]:
-    """A good request of each code, in both codecs."""
+    """Return a valid request of each code, in both codecs."""
     told = RegisterBroker(
         filter_server_list=["f"],
         topics=TopicConfigTable(topic_config_table={"T": TopicConfig(topic_name="T")}),
@@ -107,7 +107,7 @@ def request(code: int, codec: Codec, fields: Any, body: bytes) -> bytes:
 
 
 class Mutator:
-    """Breaks frames, the same way for the same seed."""
+    """Mutates frames, deterministically for a seed."""
 
     def __init__(self, frames: list[bytes], seed: int) -> None:
         self._frames = frames
@@ -152,7 +152,7 @@ class Mutator:
             data[7] = (data[7] + int(self._chance.random() * 9) - 4) & 0xFF
 
     def _token(self, data: bytearray) -> None:
-        """Replace one character of the header, and keep the frame's own sizes right."""
+        """Replace one byte by a token and correct the sizes of the frame."""
         at = self._at(data)
         token = TOKENS[int(self._chance.random() * len(TOKENS))]
         in_header = at < 8 + int.from_bytes(data[5:8])
@@ -165,7 +165,7 @@ class Mutator:
 
     @staticmethod
     def _mend(data: bytearray, header_grown: int = 0) -> None:
-        """Make the frame's sizes fit, so that what is inside is looked at too."""
+        """Correct the sizes of the frame, so that its content is parsed."""
         if len(data) >= 8:
             data[:4] = (len(data) - 4).to_bytes(4)
             if header_grown:
@@ -174,7 +174,7 @@ class Mutator:
 
 
 def aimed_cases(seed: int, count: int) -> Iterator[bytes]:
-    """Frames that are good, so that what is asked in them is looked at: any field, any body."""
+    """Yield valid frames with arbitrary fields and bodies, which reach the handlers."""
     chance = random.Random(seed)
     told = RegisterBroker(topics=TopicConfigTable(topic_config_table={"T": TopicConfig()}))
     plain, packed = encode_register(told), zlib.decompress(encode_register(told, compressed=True))
@@ -213,7 +213,7 @@ def break_body(body: bytearray, chance: random.Random) -> None:
 
 
 def hammer(cases: Iterator[bytes], count: int, swallow: Callable[[bytes], None], name: str) -> None:
-    """Feed every case; memory may not grow over the second half."""
+    """Feed every case; memory must not grow during the second half."""
     middle_size = 0
     for number, data in enumerate(cases):
         if number == count // 2:
@@ -232,11 +232,11 @@ def memory_size() -> int:
     return pages * resource.getpagesize()
 
 
-# What they are fed to ---------------------------------------------------------------------------
+# Targets ----------------------------------------------------------------------------------------
 
 
 class FakeDisk:
-    """Remembers nothing."""
+    """A disk that stores nothing."""
 
     def read(self, path: Path) -> bytes:
         raise FileNotFoundError
@@ -251,13 +251,13 @@ class FakeDisk:
 
 
 class FakeLink:
-    """A connection that nobody uses."""
+    """A connection that is never used."""
 
     peer = Host("127.0.0.1", 1)
 
 
 def server() -> Dispatcher:
-    """A name server without sockets or files."""
+    """Return a name server without sockets or files."""
     config = NamesrvConfig(kv_config_path="kv", config_store_path="config")
     disk = FakeDisk()
     kv = KvTable(disk, Path("kv"))
@@ -267,13 +267,13 @@ def server() -> Dispatcher:
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """A line for each refusal is not what the test looks for."""
+    """Disable the log lines of refusals."""
     logging.disable(logging.INFO)
     yield
     logging.disable(logging.NOTSET)
 
 
-def test_only_peer_errors_come_out_of_the_decoder():
+def test_decoder_raises_only_peer_errors():
     frames = golden_frames() + name_server_frames()
     chance = random.Random(SEED)
     seen = {"commands": 0, "errors": 0, "begun": 0}
@@ -295,10 +295,10 @@ def test_only_peer_errors_come_out_of_the_decoder():
 
     count = CASES * 7 // 10
     hammer(Mutator(frames, SEED).cases(count), count, swallow, "decoder")
-    assert min(seen.values()) > count // 50, f"the cases are too much alike: {seen}"
+    assert min(seen.values()) > count // 50, f"the cases are not diverse enough: {seen}"
 
 
-def test_every_request_that_can_be_read_is_answered():
+def test_every_readable_request_is_answered():
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
         dispatcher = server()
@@ -310,13 +310,13 @@ def test_every_request_that_can_be_read_is_answered():
             nonlocal dispatcher, refreshed
             refreshed += 1
             if refreshed % 20_000 == 0:
-                dispatcher = server()  # what was put in its tables is no leak
+                dispatcher = server()  # the content of its tables is not a leak
             try:
                 for command in FrameDecoder().feed(data):
                     reply = dispatcher.answer(Call(command, link, 0))
                     if not isinstance(reply, Reply):
                         reply = loop.run_until_complete(reply)
-                    assert reply is not FAILED, "a bug of ours was logged"
+                    assert reply is not FAILED, "an internal error was logged"
                     codes[reply.code] = codes.get(reply.code, 0) + 1
                     encode(command, reply)
             except PeerError:
@@ -326,11 +326,11 @@ def test_every_request_that_can_be_read_is_answered():
         mutated = Mutator(name_server_frames(), SEED + 1).cases(count // 3)
         aimed = aimed_cases(SEED + 2, count - count // 3)
         hammer(chain(mutated, aimed), count, swallow, "dispatcher")
-        assert min(codes[0], codes[1]) > count // 10, f"too much alike: {codes}"
+        assert min(codes[0], codes[1]) > count // 10, f"the cases are not diverse enough: {codes}"
 
 
 def encode(request: Command, reply: Reply) -> None:
-    """What the connection does with a reply: it can always be written, or is too large."""
+    """Encode a reply like a connection does; only TooLarge may be raised."""
     encode_head(
         Command(
             code=reply.code,

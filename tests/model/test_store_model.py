@@ -1,5 +1,5 @@
-"""Puts, batches, rolls, flushes, reads, cleaning, deletions, closes, kills and power cuts, in any
-order, agree with plain lists.
+"""Model test of the store: random sequences of puts, batches, rolls, flushes, reads, cleaning,
+deletions, closes, kills and power cuts, compared with plain lists.
 """
 
 import asyncio
@@ -47,19 +47,19 @@ def keys_of(properties):
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The store on the left, lists on the right."""
+    """Runs each action on the store and on lists, and compares them."""
 
     def __init__(self):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.clock = ManualClock(NOON_MS)
         self.disk = ShadowDisk()
-        self.queues = defaultdict(list)  # what was put, in order, by topic and queue id
-        self.log = []  # the same of all queues
-        self.durable = 0  # so many of them survive a power cut
-        self.start = 0  # the log before this is dropped
-        self.deleted_to = 0  # and before this it is deleted, whatever happens
-        self.firsts = {}  # of queues that lost units of messages that a crash brought back
+        self.queues = defaultdict(list)  # put messages in order, by topic and queue id
+        self.log = []  # put messages of all queues
+        self.durable = 0  # the number of them that survive a power cut
+        self.start = 0  # the log is dropped before this offset
+        self.deleted_to = 0  # and deleted before this offset, whatever happens
+        self.firsts = {}  # of queues that lost units of messages that reappeared after a crash
 
     @initialize()
     def open(self):
@@ -87,7 +87,7 @@ class StoreMachine(RuleBasedStateMachine):
         return [item for item in items if item[0].physical_offset >= self.start]
 
     def first_of(self, key):
-        """The min offset of a queue."""
+        """Return the min offset of a queue."""
         queue = self.queues[key]
         return max(len(queue) - len(self.kept(queue)), self.firsts.get(key, 0))
 
@@ -109,7 +109,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(topic=topics, queue_id=queue_ids, count=st.integers(8, 25))
     def put_many(self, topic, queue_id, count):
-        """So that queue, log and index files roll."""
+        """Put enough messages to roll queue, log and index files."""
         for i in range(count):
             one = message(b"%d" % i * 30, topic, queue_id, KEYS="k1", TAGS="a")
             self.remember(self.store.put(one, self.now_ms), one)
@@ -131,17 +131,17 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def make_ahead(self):
-        """What the timers do every half second."""
+        """Do the work that timers do every half second."""
         self.store._log.begin_next()
 
     @rule(seed=st.integers(0, 99))
     def write_back(self, seed):
-        """What the kernel does by itself."""
+        """Write back pages, as the kernel does at any time."""
         self.disk.write_back(Random(seed))
 
     @rule()
     def clean(self):
-        """Three days later all files but the one in use are too old."""
+        """Clean three days later, when all files except the active one are too old."""
         self.flush()
         self.clock.jump(KEPT_MS + 1)
         start, end = self.store.log_bounds
@@ -152,13 +152,13 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def clean_what_is_new(self):
-        """Nothing goes before its time."""
+        """Check that cleaning removes nothing new."""
         self.store.clean()
         self.what_is_gone()
 
     @rule(later_ms=st.sampled_from([KEPT_MS // 2, KEPT_MS + 1]))
     def clean_unflushed(self, later_ms):
-        """Queue units and keys may be in memory alone, and nothing is deleted yet."""
+        """Clean while queue units and keys may be in memory only. Nothing is deleted yet."""
         self.clock.jump(later_ms)
         self.store.clean()
         self.what_is_gone()
@@ -168,9 +168,9 @@ class StoreMachine(RuleBasedStateMachine):
         end=st.sampled_from(["kill", "cut"]), seed=st.integers(0, 99),
     )  # fmt: skip
     def clean_and_crash(self, topic, queue_id, count, step, end, seed):
-        """The flush that deletes log files comes to a sudden end before one of its steps.
+        """Crash before a step of the flush that deletes log files, and open the store twice.
 
-        Units of the messages in them may be in memory alone. The store is opened twice.
+        Queue units of their messages may be in memory only.
         """
         self.put_many(topic, queue_id, count)
         self.wait_for_disk()
@@ -181,7 +181,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.kill_and_open()
 
     def _flush_until(self, step, end, chance):
-        """The disk before a step of a flush; None if it has not so many."""
+        """Return the disk before a step of a flush; None if the flush has fewer steps."""
         images, last = [], self.disk.steps + step
 
         def look():
@@ -203,7 +203,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.start % FILE_SIZE == 0 and self.start >= before
             for stored, _, put_ms in self.log:
                 if before <= stored.physical_offset < self.start:
-                    assert self.now_ms - put_ms > KEPT_MS, "it was not old"
+                    assert self.now_ms - put_ms > KEPT_MS, "the file was not old"
 
     # Reading
 
@@ -241,7 +241,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(topic=topics, queue_id=queue_ids, shift_ms=st.integers(-2000, 2000), data=st.data())
     def by_time(self, topic, queue_id, shift_ms, data):
-        """The message that was stored nearest to the time, the earlier one of two."""
+        """Check the search by time: it returns the nearest message, the earlier of two."""
         first = self.first_of((topic, queue_id))
         times = [put_ms for _, _, put_ms in self.queues[topic, queue_id][first:]]
         assert self.store.earliest_ms(topic, queue_id) == (times[0] if times else -1)
@@ -282,12 +282,12 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def kill_and_open(self):
-        """The process dies, the machine does not: all that was put is there."""
+        """Kill the process: all messages survive, because the machine keeps running."""
         self.open_after(self.disk.kill(), len(self.log))
 
     @rule(seed=st.integers(0, 2**32))
     def cut_power_and_open(self, seed):
-        """What was flushed is there, and some or all of what came after it."""
+        """Cut the power: flushed messages survive, and some or all later ones."""
         self.open_after(self.disk.crash(Random(seed)), self.durable)
 
     @rule(
@@ -295,7 +295,7 @@ class StoreMachine(RuleBasedStateMachine):
         seed=st.integers(0, 99),
     )  # fmt: skip
     def delete_topic(self, topic, turns, end, seed):
-        """Messages are sent beside it, and it may come to a sudden end: all of it goes, or none."""
+        """Delete a topic during puts, possibly with a crash: all of its messages go, or none."""
         old = {key: queue for key, queue in self.queues.items() if key[0] == topic}
         self.queues.update((key, []) for key in old)
         self.firsts = {key: first for key, first in self.firsts.items() if key[0] != topic}
@@ -331,14 +331,14 @@ class StoreMachine(RuleBasedStateMachine):
         self.come_back(deleted or {}, lost)
         assert len(self.log) - len(lost) >= promised
         for item in reversed(lost):
-            assert self.log.pop() is item, "only the end is lost"
+            assert self.log.pop() is item, "only the newest messages are lost"
             assert self.queues[item[1].topic, item[1].queue_id].pop() is item
         self.durable = len(self.log)
         self.find_firsts(dropped_to)
         self.everything()
 
     def find_firsts(self, dropped_to):
-        """Of a log file that was dropped and comes back, some first units may be gone."""
+        """Find the first units after a crash: those of reappearing log files may be missing."""
         before, self.firsts = self.firsts, {}
         for key, queue in self.queues.items():
             latest = sum(item[0].physical_offset < dropped_to for item in queue)
@@ -348,7 +348,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.firsts[key] = first
 
     def come_back(self, deleted, lost):
-        """What was being deleted, if it was too early for that: nothing came in its place."""
+        """Restore the messages of an interrupted deletion that did not take effect."""
         are_lost = {id(item) for item in lost}
         if any(
             self.store.bounds(*key)[1] > len(self.queues[key])

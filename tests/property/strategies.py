@@ -1,4 +1,4 @@
-"""Random values of every struct of the protocol, made from the structs' own types."""
+"""Hypothesis strategies for every struct of the protocol, derived from its types."""
 
 from functools import cache
 from typing import Any
@@ -25,7 +25,7 @@ queues = st.builds(MessageQueue, texts, texts, int32s)
 
 @cache
 def of(shape: type) -> SearchStrategy[Any]:
-    """Values of a struct, with any value of its type in each field."""
+    """Return a strategy for a struct, with any value of its type in each field."""
     return _of_type(inspect.type_info(shape))
 
 
@@ -45,7 +45,7 @@ def _of_type(info: inspect.Type) -> SearchStrategy[Any]:
         case inspect.EnumType():
             return st.sampled_from(list(info.cls))
         case inspect.IntType():
-            assert info.ge is not None and info.le is not None, "a number that Java cannot hold"
+            assert info.ge is not None and info.le is not None, "an integer without Java's bounds"
             return st.integers(int(info.ge), int(info.le))
         case _:
             return _leaf(info)
@@ -82,7 +82,7 @@ hosts = st.builds(Host, st.ip_addresses().map(str), int32s)
 
 @st.composite
 def messages(draw: st.DrawFn) -> StoredMessage:
-    """Stored messages whose host bits are right, as those of a record always are."""
+    """Generate stored messages with correct host bits."""
     born, stored = draw(hosts), draw(hosts)
     return StoredMessage(
         topic=draw(st.text(max_size=30)),
@@ -107,7 +107,7 @@ batch_entries = st.builds(BatchEntry, body=bodies, flag=int32s, properties_text=
 
 @st.composite
 def mutants(draw: st.DrawFn, originals: list[bytes]) -> bytes:
-    """A good byte string with a few bytes changed, cut out or put in."""
+    """Generate a valid byte string with a few bytes changed, removed or inserted."""
     data = bytearray(draw(st.sampled_from(originals)))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(data)))

@@ -1,4 +1,4 @@
-"""Where there is a fast way beside the general one: the same bytes, whatever the values."""
+"""Fast paths produce the same bytes as the general ones."""
 
 from typing import Any
 
@@ -41,14 +41,14 @@ def is_of_numbers(shape: type[Header]) -> bool:
 NUMBERS = [shape for shape in all_headers() if is_of_numbers(shape)]
 
 
-def test_there_are_headers_of_numbers_only():
+def test_integer_headers_are_recognized():
     assert pull.PullReplyHeader in NUMBERS
     assert send.TracedReplyHeader not in NUMBERS
 
 
 @pytest.mark.parametrize("shape", NUMBERS, ids=lambda shape: shape.__name__)
 @given(data=st.data())
-def test_a_header_of_numbers_only(shape, data):
+def test_integer_header_writer(shape, data):
     header = shape(**{name: data.draw(int64) for name in shape.__struct_fields__})
     expected = text_writer(shape)(header)
     assert number_writer(shape)(header) == expected
@@ -63,15 +63,15 @@ def test_a_header_of_numbers_only(shape, data):
     region_id=st.sampled_from(["DefaultRegion", "", 'a"b', "%d", "é", '"MSG_REGION"']),
     trace_on=st.booleans(),
 )
-def test_the_reply_to_a_send(**values: Any):
+def test_send_reply_writer(**values: Any):
     header = send.TracedReplyHeader(**values)
     assert write_header(header) == text_writer(send.TracedReplyHeader)(header)
     assert msgspec.json.decode(write_header(header))["msgId"] == values["msg_id"]
 
 
 @given(regions=st.lists(st.text(max_size=4), max_size=60))
-def test_the_reply_to_a_send_under_many_settings(regions):
-    """What is kept of each is bounded, and forgotten without harm."""
+def test_send_reply_writer_with_many_regions(regions):
+    """The cache of prefixes is bounded, and eviction is harmless."""
     for region in regions:
         header = send.TracedReplyHeader(
             msg_id="7F", queue_id=1, queue_offset=2, region_id=region, trace_on=True
@@ -98,7 +98,7 @@ usual_texts = st.lists(items, max_size=6).map(
 @example(texts=["KEYS\x01a", "\x02KEYS\x01b"])
 @example(texts=["WAIT\x01true", "KEYS\x01b"])
 @example(texts=["WAIT\x01true\x02WAIT\x01true", "KEYS\x01b"])
-def test_the_properties_of_sends(texts):
+def test_stored_properties_of_sends(texts):
     expected = []
     for text in texts:
         rest, value = take_property(text, WAIT)
@@ -125,7 +125,7 @@ tables = st.tuples(
 @example(texts=["KEYS\x01a\x02KEYS\x01b", "KEYS\x01a"])
 @example(texts=["KEYS\x01a\x02TAGS\x01b\x02KEYS\x01c", "TAGS\x01d"])
 @example(texts=["KEYS\x01a\x02\x02KEYS\x01b", "KEYS\x01c"])
-def test_properties_by_columns(texts):
+def test_property_columns_match_single_parses(texts):
     codes, keys = all_marks(texts)
     assert list(zip(codes, map(list, keys), strict=True)) == [*map(tag_code_and_keys, texts)]
     columns = property_columns(texts, NAMES)
@@ -135,8 +135,8 @@ def test_properties_by_columns(texts):
         assert rows == [{k: v for k, v in each.items() if k in NAMES} for each in decoded]
 
 
-def test_usual_properties_make_columns():
-    """Or the tests above would compare a thing with itself."""
+def test_usual_properties_use_columns():
+    """Otherwise the tests above would compare the general path with itself."""
     texts = [f"KEYS\x01k{n}\x02WAIT\x01true\x02TAGS\x01a" for n in range(3)]
     columns = {"KEYS": ["k0", "k1", "k2"], "WAIT": ["true"] * 3, "TAGS": ["a"] * 3}
     assert property_columns(texts, NAMES) == columns

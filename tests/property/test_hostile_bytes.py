@@ -1,4 +1,4 @@
-"""Whatever bytes a peer sends: a value, or an error that says it is the peer's fault."""
+"""Arbitrary bytes of a peer are parsed or raise a PeerError."""
 
 import zlib
 from typing import Any
@@ -46,7 +46,7 @@ noise = st.binary(max_size=60) | st.lists(st.sampled_from(SPITEFUL), max_size=12
 
 
 def refused(action, *args, **options) -> bool:
-    """Whether the peer is told off; any other exception fails the test."""
+    """Return whether a PeerError is raised; any other exception fails the test."""
     try:
         found = action(*args, **options)
         if hasattr(found, "__next__"):
@@ -58,7 +58,7 @@ def refused(action, *args, **options) -> bool:
 
 
 def look_at_everything(data: bytes) -> None:
-    """What a server does with what it read, and then some."""
+    """Parse everything in the frames that a server might parse."""
     for command in FrameDecoder().feed(data):
         refused(lambda: command.ext_fields)  # noqa: B023
         refused(encode_frame, command)
@@ -97,7 +97,7 @@ def test_bodies(shape):
 
 
 @given(mutants(TEXTS) | noise)
-def test_the_dialect(data):
+def test_fastjson_dialect(data):
     text = data.decode("utf-8", "replace")
     if not refused(standard_json, text):
         assert standard_json(standard_json(text)) == standard_json(text)
@@ -150,8 +150,8 @@ def test_ids(text):
     refused(UniqueKey.parse, text)
 
 
-def test_the_check_can_fail():
-    """A bug of ours is not taken for a fault of the peer's."""
+def test_internal_errors_are_not_hidden():
+    """`refused` does not treat our bugs as errors of the peer."""
     assert refused(loads, b"x", dict[str, Any])
     assert not refused(loads, b"{}", dict[str, Any])
     with pytest.raises(ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""Random .properties files: an edit changes the values that it is to change, and nothing else."""
+"""Random .properties files: an edit changes the given values and nothing else."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from cometmq.protocol.java.java_properties import edit_properties, parse_propert
 
 KEYS = ("a", "traceOn", "tls.server.mode", "k k", "=:#!", "", "é")
 BREAKS = st.sampled_from(["\n", "\r\n", "\r"])
-# Pieces of which lines are made: what separates, escapes, continues and comments.
+# Pieces of lines: separators, escapes, continuations and comments.
 PIECES = st.sampled_from(
     [*KEYS, "tr\\u0061ceOn", "k\\ k", "\\=\\:\\#\\!", "=", ":", " ", "\t", "\f", "\\", "\\\\", "#",
      "!", "\\\n", "\\\r\n  ", "\\\r", "\n", "\r\n", "\r", "value", "\\n", "\\u4e2d", "中",
@@ -30,7 +30,7 @@ CHANGES = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=4)
 @example("\\\n#c\\\na=1", {"a": "2"})
 @example("a=1\na : 2 # no comment\n", {"a": "3"})
 @example("# comment\\\na=1", {"a": "2"})
-def test_an_edit_changes_these_values_alone(text, changes):
+def test_edit_changes_only_the_given_values(text, changes):
     edited = edit_properties(text, changes)
     before = parse_properties(text)
     assert parse_properties(edited) == before | changes
@@ -38,7 +38,7 @@ def test_an_edit_changes_these_values_alone(text, changes):
         assert edited == text
 
 
-# A file of whole lines: those of other keys, comments and blank ones.
+# Complete lines: other keys, comments and blank lines.
 OTHER = st.sampled_from(
     ["# traceOn=true", "  ! traceOn\\", "", "  \t", "a=1", "a : 2 # x", "  a\\ b  c\\\\", "abort",
      "long = 1 \\\n   2 \\\n  # 3", "caf\u00e9=\udcff", "traceOn2=true", "a=\\u0074raceOn=1"]
@@ -50,10 +50,10 @@ OLD = st.sampled_from(["", "true", "\\\n   true", "a \\\n  b\\\r\n c", "\\u4e2d"
 
 
 @given(LINES, SPELLED, SEPARATORS, OLD, st.sampled_from(["", "\n", "\r\n"]), LINES, VALUES)
-def test_all_bytes_but_those_of_the_value_stay(above, key, separator, old, ending, below, value):
+def test_edit_preserves_all_other_bytes(above, key, separator, old, ending, below, value):
     if not separator:
         old = ""
-    if (below or old.endswith("\n")) and not ending:  # a file's last line break is kept
+    if (below or old.endswith("\n")) and not ending:  # an edit preserves the last line break
         ending = "\n"
     before, after = f"{above}{key}{separator}", f"{ending}{below}"
     text = before + old + after
@@ -69,7 +69,7 @@ def test_all_bytes_but_those_of_the_value_stay(above, key, separator, old, endin
 
 
 @given(st.lists(st.tuples(st.sampled_from(KEYS[:3]), VALUES), min_size=1), BREAKS, VALUES)
-def test_of_a_key_that_is_there_several_times_the_last_one_is_changed(pairs, ending, value):
+def test_edit_changes_the_last_duplicate_of_a_key(pairs, ending, value):
     text = "".join(edit_properties("", {key: each}) for key, each in pairs).replace("\n", ending)
     key = pairs[-1][0]
     edited = edit_properties(text, {key: value})

@@ -1,4 +1,4 @@
-"""What is written is read back as it was: decode(encode(x)) == x."""
+"""Round trips: decode(encode(x)) == x."""
 
 import json
 import math
@@ -79,7 +79,7 @@ def test_frames(command):
 
 
 @given(st.lists(commands, max_size=5), st.data())
-def test_any_cut_of_a_stream_gives_the_same_commands(sent, data):
+def test_stream_split_at_any_position(sent, data):
     stream = b"".join(map(encode_frame, sent))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
     decoder, found = FrameDecoder(), []
@@ -90,7 +90,7 @@ def test_any_cut_of_a_stream_gives_the_same_commands(sent, data):
 
 
 @given(st.lists(commands, min_size=1, max_size=2))
-def test_a_stream_byte_by_byte(sent):
+def test_stream_fed_byte_by_byte(sent):
     decoder, found = FrameDecoder(), []
     for byte in b"".join(map(encode_frame, sent)):
         found += decoder.feed(bytes([byte]))
@@ -110,7 +110,7 @@ def test_headers(shape):
             assert plain(read_header(found, shape)) == plain(header)
 
     def plain(header):
-        """A boolean may be read as its text."""
+        """Convert booleans that were read as text."""
         values = msgspec.structs.asdict(header).items()
         return {
             name: {"true": True, "false": False}.get(value, value)
@@ -131,7 +131,7 @@ def test_bodies(shape):
         written = dumps(body, standard=True)
         assert loads(written, shape) == body
         assert written.isascii()
-        json.loads(written)  # for everyone
+        json.loads(written)  # standard JSON
 
     check()
 
@@ -182,7 +182,7 @@ def test_registrations(body):
 
 @given(registrations())
 def test_compressed_registrations(body):
-    """This form carries neither `order` nor the sys flag of a topic."""
+    """The compressed form contains neither `order` nor the sys flag of a topic."""
     plain = {
         name: msgspec.structs.replace(topic, order=False, topic_sys_flag=0)
         for name, topic in body.topics.topic_config_table.items()
@@ -193,7 +193,7 @@ def test_compressed_registrations(body):
     assert decode_register(zlib.compress(zlib.decompress(packed)), compressed=True).topics == table
 
 
-# The dialect --------------------------------------------------------------------------------------
+# Fastjson dialect ---------------------------------------------------------------------------------
 
 leaves = st.none() | st.booleans() | int64s | finite | texts
 plain_json = st.recursive(
@@ -204,14 +204,14 @@ plain_json = st.recursive(
 
 
 def as_json(value):
-    """What the dialect says, in standard JSON: keys as text, entries that are null left out."""
+    """Convert to standard JSON: keys become text, null entries are omitted."""
     if isinstance(value, dict):
         return {str(key): as_json(item) for key, item in value.items() if item is not None}
     return [as_json(item) for item in value] if isinstance(value, list) else value
 
 
 @given(plain_json)
-def test_the_dialect_says_the_same_as_standard_json(value):
+def test_dialect_converts_to_standard_json(value):
     text = dumps(value).decode()
     assert json.loads(standard_json(text)) == as_json(value)
 
@@ -225,7 +225,7 @@ def test_objects_as_keys(table):
 
 
 @given(plain_json, st.sampled_from([" ", "\n", "\t ", ""]))
-def test_white_space_changes_nothing(value, space):
+def test_white_space_is_ignored(value, space):
     text = json.dumps(as_json(value), separators=(f"{space},{space}", f"{space}:{space}"))
     assert json.loads(standard_json(space + text + space)) == as_json(value)
 
@@ -239,7 +239,7 @@ def test_records(message):
 
 
 @given(st.lists(messages(), max_size=3), st.binary(max_size=5))
-def test_rows_of_records(stored, before):
+def test_consecutive_records(stored, before):
     data = b"".join(map(pack_record, stored))
     assert list(unpack_records(data)) == list(unpack_records(memoryview(data))) == stored
     if stored:
@@ -315,7 +315,7 @@ def test_settings(values):
 
 
 @given(st.text("ab=: \t\f\\\n\r#!u0", max_size=30))
-def test_properties_files_with_a_comment_and_other_line_ends_say_the_same(text):
+def test_comments_and_line_ends_do_not_change_properties(text):
     found = parse_properties(text)
     assert parse_properties("# comment\n" + text) == found
     if "\r" not in text:

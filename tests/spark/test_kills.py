@@ -127,7 +127,7 @@ class App:
         self._process = self._started()
 
     def kill(self, victim: str, chance: random.Random) -> bool:
-        """Kill a process of the given kind; False if there is none."""
+        """Kill a process of the given kind; False if no such process runs."""
         alive = self._family(COMMANDS[victim])
         if alive:
             os.kill(chance.choice(alive), signal.SIGKILL)

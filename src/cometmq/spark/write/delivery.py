@@ -64,7 +64,7 @@ class RowDelivery:
         return len(retry_unreachable(partial(self._queues, topic), self._broker_timeout_ms))
 
     def _start_one(self) -> bool:
-        """Send the next batch that has a free queue; False if there is none."""
+        """Send the next batch that has a free queue; False if no batch has one."""
         if len(self._in_flight) >= _IN_FLIGHT_MAX:
             return False
         for at, batch in enumerate(self._pending):
