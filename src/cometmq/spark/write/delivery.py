@@ -11,9 +11,6 @@ from functools import partial
 from cometmq.client.message import SEND_STATUS_OF
 from cometmq.errors import NoRoute, TimedOut, Unreachable
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.protocol.codes import RequestCode
-from cometmq.protocol.headers.send import SendHeaderV2
-from cometmq.protocol.names import DEFAULT_TOPIC
 from cometmq.protocol.refusal import refusal_of
 from cometmq.spark.read.cluster import Cluster
 from cometmq.spark.read.link import BUSY_CODES, BlockingLink, Links
@@ -85,26 +82,9 @@ class RowDelivery:
         return False
 
     def _post(self, batch: SendBatch, queue: MessageQueue) -> None:
-        address = self._cluster.master_address(queue.topic, queue.broker_name)
-        code = RequestCode.SEND_BATCH_MESSAGE
-        properties = ""
-        if batch.delayed is not None:
-            code, properties = RequestCode.SEND_MESSAGE_V2, batch.delayed[1]
-        header = SendHeaderV2(
-            producer_group=self._group,
-            topic=queue.topic,
-            default_topic=DEFAULT_TOPIC,
-            default_topic_queue_nums=4,
-            queue_id=queue.queue_id,
-            sys_flag=0,
-            born_timestamp=int(time.time() * 1000),
-            flag=0,
-            properties=properties,
-            reconsume_times=0,
-            batch=batch.delayed is None,
-        )
-        link = self._links.to(address)
-        self._in_flight[queue] = batch, link, link.send(code, header, batch.body())
+        link = self._links.to(self._cluster.master_address(queue.topic, queue.broker_name))
+        header = batch.header(self._group, queue.queue_id)
+        self._in_flight[queue] = batch, link, link.send(batch.code, header, batch.body())
 
     def _finish_one(self) -> None:
         """Wait for the response to the oldest request."""

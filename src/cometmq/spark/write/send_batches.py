@@ -1,5 +1,6 @@
 """Groups rows into send requests by topic and, if rows choose a queue, by queue."""
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -7,7 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from cometmq.errors import BadMessage
+from cometmq.protocol.codes import RequestCode
+from cometmq.protocol.headers.send import SendHeaderV2
 from cometmq.protocol.java.values import hash_code
+from cometmq.protocol.names import DEFAULT_TOPIC
 from cometmq.spark.read.property_table import Ints
 from cometmq.spark.write.rows import Rows, select_rows, unique_keys
 
@@ -36,6 +40,28 @@ class SendBatch:
         stamps = [self.stamps[at] for at in left]
         entries = self.entries.take(pa.array(left, pa.int64()))
         return SendBatch(self.topic, self.rank, entries, stamps, self.delayed) if left else None
+
+    @property
+    def code(self) -> RequestCode:
+        """The code of the request."""
+        is_batch = self.delayed is None
+        return RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2
+
+    def header(self, group: str, queue_id: int) -> SendHeaderV2:
+        """Return the header of the request."""
+        return SendHeaderV2(
+            producer_group=group,
+            topic=self.topic,
+            default_topic=DEFAULT_TOPIC,
+            default_topic_queue_nums=4,
+            queue_id=queue_id,
+            sys_flag=0,
+            born_timestamp=int(time.time() * 1000),
+            flag=0,
+            properties="" if self.delayed is None else self.delayed[1],
+            reconsume_times=0,
+            batch=self.delayed is None,
+        )
 
     def body(self) -> bytes:
         """Return the body of the request."""
