@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from cometmq.errors import BadMessage
 from cometmq.protocol.codes import RequestCode
+from cometmq.protocol.headers.base import Header
 from cometmq.protocol.headers.send import SendHeaderV2
 from cometmq.protocol.java.values import hash_code
 from cometmq.protocol.names import DEFAULT_TOPIC
@@ -47,7 +48,7 @@ class SendBatch:
         is_batch = self.delayed is None
         return RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2
 
-    def header(self, group: str, queue_id: int) -> SendHeaderV2:
+    def header(self, group: str, queue_id: int) -> Header:
         """Return the header of the request."""
         return SendHeaderV2(
             producer_group=group,
