@@ -11,8 +11,7 @@ from cometmq.disk import RealDisk
 from cometmq.errors import Malformed, TooLarge
 from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.records.hosts import Host
-from cometmq.store.log.appender import NeedsNewFile
-from cometmq.store.log.new_message import NewMessage, RecordWriter, by_columns
+from cometmq.store.log.new_message import NeedsNewFile, NewMessage, RecordWriter, by_columns
 from cometmq.store.message_store import MessageStore
 from cometmq.store.queue.extended_queue import ExtendedCode
 from cometmq.store.queue.results import Stored, StoredMessages

@@ -5,7 +5,7 @@ from functools import partial
 
 from cometmq.broker.config import BrokerRole
 from cometmq.broker.confirmations import Confirmations, Tell
-from cometmq.broker.delivery.delay_levels import DelayLevels
+from cometmq.broker.delivery.delay_levels import DELAYED, DelayLevels
 from cometmq.broker.statistics.stats import Statistics
 from cometmq.broker.tables.identity import Identity
 from cometmq.errors import (
@@ -18,18 +18,14 @@ from cometmq.errors import (
     TooLarge,
 )
 from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.records.properties import DELAY, NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 from cometmq.remoting.promise import Promise
 from cometmq.seams import Clock
-from cometmq.store.log.appender import NeedsNewFile
-from cometmq.store.log.new_message import NewMessage, NewMessages
+from cometmq.store.log.new_message import NeedsNewFile, NewMessage, NewMessages
 from cometmq.store.message_store import MessageStore
 from cometmq.store.queue.results import Stored, StoredMessages
 
 _SUCCESS = ResponseCode.SUCCESS.value
 _NO_SLAVE = ResponseCode.SLAVE_NOT_AVAILABLE.value
-_DELAYED = DELAY + NAME_VALUE_SEPARATOR
-_BETWEEN = PROPERTY_SEPARATOR  # texts that are joined, to be looked through at once
 _REFUSED = (TooLarge, Malformed, DiskFull, BeingDeleted, StoreFailed)
 
 
@@ -68,7 +64,7 @@ class Intake:
     ) -> tuple[NewMessage, Stored]:
         """The same, and as what it was put: one that is delayed goes to another queue first."""
         try:
-            if _DELAYED in message.properties_text:
+            if DELAYED in message.properties_text:
                 message = self._levels.divert(message)
             return message, self._store.put(message, now_ms, internal=internal)
         except _REFUSED as error:
@@ -85,7 +81,7 @@ class Intake:
 
     def put_jointly(self, messages: NewMessages, now_ms: int) -> StoredMessages | None:
         """The same as `put` of each message; None, and nothing happened, if one is unusual."""
-        if _DELAYED in _BETWEEN.join(messages.properties_texts):
+        if DELAYED in "".join(messages.properties_texts):
             return None
         try:
             return self._store.put_all(messages, now_ms, in_this_file=True)

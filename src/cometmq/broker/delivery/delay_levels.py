@@ -9,6 +9,7 @@ from cometmq.protocol.flags import MessageFlag
 from cometmq.protocol.names import SCHEDULE_TOPIC
 from cometmq.protocol.records.properties import (
     DELAY,
+    NAME_VALUE_SEPARATOR,
     REAL_QUEUE_ID,
     REAL_TOPIC,
     has_property,
@@ -18,6 +19,7 @@ from cometmq.protocol.records.properties import (
 from cometmq.protocol.records.property_view import edit_properties
 from cometmq.store.log.new_message import NewMessage
 
+DELAYED = DELAY + NAME_VALUE_SEPARATOR  # a text without it has no delay: a quick test
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LEVEL = re.compile(r"(\d+)([smhd])")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}")

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.handlers.checks import Checks
-from cometmq.broker.handlers.send import any_queue, message_of, new_topic, refused_send
+from cometmq.broker.handlers.send import message_of
 from cometmq.broker.intake import Intake
+from cometmq.broker.sends.destination import destination
+from cometmq.broker.sends.replies import refused_send
 from cometmq.broker.statistics.stats import Statistics
 from cometmq.broker.tables.clients import Clients
 from cometmq.broker.tables.identity import Identity
@@ -45,15 +47,13 @@ class ReplyHandlers:
         """SEND_REPLY_MESSAGE and SEND_REPLY_MESSAGE_V2."""
         config = self.checks.settings.now(BrokerConfig)
         try:
-            known = self.checks.open_to_sends(ask.topic, ask.queue_id, call.received_ms)
-            topic = known or new_topic(self.checks, ask)
+            queue_id, new_topic = destination(self.checks, ask, call.received_ms)
         except (Refused, BadName) as error:
             return refused_send(error, config)
-        queue_id = ask.queue_id if ask.queue_id >= 0 else any_queue(topic)
         failure = await self._pushed(call, ask)
         stored = self._kept(call, ask, queue_id) if config.store_reply_message_enable else None
-        if known is None:
-            self.checks.topics.keep(topic)
+        if new_topic is not None:
+            self.checks.topics.keep(new_topic)
         if stored is not None:
             await self.intake.confirmed(stored)
         header = TracedReplyHeader(

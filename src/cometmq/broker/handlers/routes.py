@@ -25,6 +25,8 @@ from cometmq.broker.handlers.send import SendHandlers
 from cometmq.broker.handlers.send_back import SendBackHandlers
 from cometmq.broker.handlers.transaction import TransactionHandlers
 from cometmq.broker.parts import Parts
+from cometmq.broker.sends.admission import SendAdmission
+from cometmq.broker.sends.replies import SendReplies
 from cometmq.broker.stored_properties import StoredProperties
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.headers import offset as offset_headers
@@ -80,20 +82,17 @@ def _sends(p: Parts, checks: Checks) -> dict[int, Route]:
     answers = SafeAnswers(p.tables.topics, p.storage.intake)
     context = p.context
     identity = context.identity
+    refusals = RefusalLog(log, context.clock, "sends")
+    admission = SendAdmission(context.settings, context.clock, p.storage.page_cache, refusals)
+    replies = SendReplies(answers, p.stats, admission, offset_id_format(identity.host))
     sending = SendHandlers(
         checks,
-        p.tables.topics,
         p.storage.intake,
-        answers,
         p.delivery.retries,
         p.stats,
-        context.settings,
-        identity,
-        context.clock,
         StoredProperties(identity.cluster),
-        offset_id_format(identity.host),
-        p.storage.page_cache,
-        RefusalLog(log, context.clock, "sends"),
+        admission,
+        replies,
     )
     send = partial(
         Route,

@@ -15,7 +15,13 @@ from cometmq.store.disk_full import no_room
 from cometmq.store.index.index import Index
 from cometmq.store.index.tag_and_keys import all_marks, tag_code_and_keys
 from cometmq.store.log.commit_log import CommitLog, LogFile
-from cometmq.store.log.new_message import NewMessage, NewMessages, Prepared, RecordWriter
+from cometmq.store.log.new_message import (
+    NeedsNewFile,
+    NewMessage,
+    NewMessages,
+    Prepared,
+    RecordWriter,
+)
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.queue_table import QueueTable
 from cometmq.store.queue.results import Stored, StoredMessages
@@ -24,10 +30,6 @@ from cometmq.store.recovery.rebuild import TRANSACTION, UNQUEUED, Coder
 # Called with topic, queue id, the queue's new end and tag code: once for each message, or once for
 # each code if several messages were put in one queue.
 Announce = Callable[[str, int, int, int], None]
-
-
-class NeedsNewFile(Exception):
-    """The rest of the log file in use is too small for all messages of a run."""
 
 
 class Appender:

@@ -22,6 +22,10 @@ _KEPT_MAX = 20_000  # shapes, and hosts: 10 MB
 _NOT_V6_BITS = ~(3 << V6_SHIFT)
 
 
+class NeedsNewFile(Exception):
+    """The rest of the log file in use is too small for all messages that are put together."""
+
+
 class NewMessage(msgspec.Struct, kw_only=True, gc=False):
     """A message as its sender gives it. Times in ms since 1970."""
 

@@ -1,0 +1,1 @@
+"""Parts of the send handlers: admission, destination and replies."""
