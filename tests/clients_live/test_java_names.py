@@ -281,7 +281,7 @@ def test_settings_have_java_s_names():
 def test_what_java_would_not_compile_is_told(cluster, producer):
     with pytest.raises(TypeError, match="followed by its argument"):
         producer.send(Message("T", b"x"), lambda queues, message, arg: queues[0])
-    with pytest.raises(TypeError, match="takes no str"):
+    with pytest.raises(TypeError, match="accepts no str"):
         producer.send(Message("T", b"x"), "queue")
     with pytest.raises(TypeError, match="Message"):
         Message("T", "tags", "keys", "more", b"x")

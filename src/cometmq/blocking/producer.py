@@ -1,4 +1,4 @@
-"""The producer for code that does not await."""
+"""The blocking producer."""
 
 from collections.abc import Callable, Iterable
 from typing import Never, TypeVar
@@ -73,10 +73,11 @@ class SendCall(LoopCall[SendResult]):
 
 
 class ProducerFace(AskerFace[P]):
-    """Base of the faces of producers. Callbacks and hooks are called on the loop's thread.
+    """Base of the blocking producers.
 
-    They must not wait: all clients of the process run there. `send_soon` raises TooManyRequests
-    when very many sends have not even begun, and Closed in a forked child.
+    Callbacks and hooks run on the thread of the event loop and must not block it: all clients of
+    the process run there. `send_soon` raises TooManyRequests if too many sends have not begun, and
+    Closed in a forked child.
     """
 
     def send(
@@ -88,7 +89,10 @@ class ProducerFace(AskerFace[P]):
         key: object = None,
         timeout: Timeout = None,
     ) -> SendResult:
-        """`cometmq.Producer.send`, waited for."""
+        """Send a message and return the broker's answer.
+
+        Arguments, result and exceptions are those of `cometmq.Producer.send`.
+        """
         if misplaced:
             raise no_message(message, *misplaced)
         options = options_of(queue, selector, key, timeout)
@@ -104,7 +108,10 @@ class ProducerFace(AskerFace[P]):
         key: object = None,
         timeout: Timeout = None,
     ) -> None:
-        """`cometmq.Producer.send_batch_soon`; what iterates over the messages runs here."""
+        """Send a batch like `send_batch` and call the callback with the results or the exception.
+
+        The messages are iterated over in the calling thread.
+        """
         messages = list(messages)
         self._loop.post(
             lambda: self._core.send_batch_soon(
@@ -121,16 +128,25 @@ class ProducerFace(AskerFace[P]):
     reply = waits(awaited.Producer.reply)
 
     def add_hook(self, hook: SendHook) -> None:
-        """Have each try shown to it."""
+        """Call the hook before and after each attempt of each send."""
         self._core.add_hook(hook)
 
     def add_check(self, check: SendCheck) -> None:
-        """Ask it before each try: what it raises forbids the send, and is raised to who sends."""
+        """Call `check` before each attempt.
+
+        If it raises, the message is not sent, and the send fails with the same exception.
+        """
         self._core.add_check(check)
 
 
 class Producer(ProducerFace[awaited.Producer]):
-    """`cometmq.Producer`, waited for."""
+    """`cometmq.Producer` for code that does not await: each method blocks until it is done.
+
+        with Producer("group", "127.0.0.1:9876") as producer:
+            result = producer.send(Message("topic", b"body"))
+
+    Any thread may use it. The arguments are those of `cometmq.Producer`.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The transaction producer for code that does not await."""
+"""The blocking transaction producer."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,10 @@ from cometmq.client.send import transaction as awaited
 
 
 class TransactionProducer(ProducerFace[awaited.TransactionProducer]):
-    """`cometmq.TransactionProducer`, waited for: `local` and `check` run on threads of theirs."""
+    """`cometmq.TransactionProducer` for code that does not await.
+
+    Plain functions `local` and `check` run on threads of the producer.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""DefaultMQProducer."""
+"""DefaultMQProducer: Java's producer with Java's names, milliseconds and retries."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -19,11 +19,11 @@ from cometmq.protocol.bodies import queues
 
 
 class MessageQueueSelector(ABC):
-    """Chooses the queue of a message; a function of the same three serves as well."""
+    """Selects the queue of a message. A function with the same arguments can be used instead."""
 
     @abstractmethod
     def select(self, queues: Sequence[MessageQueue], message: Any, arg: Any) -> MessageQueue:
-        """The one to send to."""
+        """Return the queue to send to."""
 
 
 Select = MessageQueueSelector | Callable[[Sequence[MessageQueue], Any, Any], MessageQueue]
@@ -39,7 +39,7 @@ class JavaProducerConfig(ProducerConfig):
 
 
 class DefaultMQProducer(JavaSettings):
-    """A producer; `setX` for every setting X of RocketMQ's, before `start`."""
+    """Java's DefaultMQProducer. Every setting X has a `setX`, to be called before `start`."""
 
     _config_class = JavaProducerConfig
     _default_group = "DEFAULT_PRODUCER"
@@ -50,7 +50,7 @@ class DefaultMQProducer(JavaSettings):
         self._callbacks = Callbacks()
 
     def start(self) -> None:
-        """Begin, once only; one that fails may be called again."""
+        """Start once. After a failure it may be called again."""
         self._check_not_started()
         client, config = self._configs()
         face = self._made(client, config)
@@ -63,7 +63,7 @@ class DefaultMQProducer(JavaSettings):
         return Producer(config, client=client)
 
     def shutdown(self) -> None:
-        """End what is begun, and leave."""
+        """Wait for the sends in flight, then disconnect."""
         try:
             if self._face is not None:
                 self._end(self._face)
@@ -71,10 +71,10 @@ class DefaultMQProducer(JavaSettings):
             self._callbacks.close()
 
     def send(self, messages: Message | Sequence[Message], *rest: Any) -> SendResult | None:
-        """`send(message, [queue | selector, arg] [, callback] [, timeout_ms])`, as there.
+        """Send: `send(message, [queue | selector, arg] [, callback] [, timeout_ms])`.
 
-        A list of messages is a batch, to a queue or to any. With a callback it returns at once,
-        and nothing.
+        A list of messages is sent as a batch, which takes no selector. With a callback, the call
+        returns None immediately and the callback receives the result.
         """
         how = _How(rest)
         if not isinstance(messages, Message):
@@ -84,13 +84,13 @@ class DefaultMQProducer(JavaSettings):
         tell = self._callbacks.teller(how.callback, SendResult)
         try:
             self._running.send_soon(messages.as_sent(), tell, **how.where(messages))
-        except (BadMessage, BadName, Closed) as error:  # as in Java, its callback is told
+        except (BadMessage, BadName, Closed) as error:  # as in Java, the callback receives it
             tell(error)
         return None
 
     def _send_batch(self, batch: list[ours.Message], how: "_How") -> SendResult | None:
         if how.selector is not None:
-            raise TypeError("a batch takes a queue, a callback and a timeout, but no selector")
+            raise TypeError("a batch accepts a queue, a callback and a timeout, but no selector")
         where: dict[str, Any] = {"queue": how.queue, "timeout": how.timeout}
         if how.callback is None:
             return SendResult(self._running.send_batch(batch, **where)[-1])
@@ -103,13 +103,14 @@ class DefaultMQProducer(JavaSettings):
         return None
 
     def sendOneway(self, message: Message, *rest: Any) -> None:
-        """`sendOneway(message, [queue | selector, arg])`."""
+        """Send without an answer: `sendOneway(message, [queue | selector, arg])`."""
         self._running.send_oneway(message.as_sent(), **_How(rest).where(message))
 
     def request(self, message: Message, *rest: Any) -> MessageExt | None:
-        """`request(message, [queue | selector, arg] [, callback], timeout_ms)`: the reply.
+        """Send a request: `request(message, [queue | selector, arg] [, callback], timeout_ms)`.
 
-        With a callback it returns at once, and nothing.
+        Returns the reply. With a callback, the call returns None immediately and the callback
+        receives the reply.
         """
         how = _How(rest, RequestCallback)
         if how.callback is None:
@@ -119,21 +120,23 @@ class DefaultMQProducer(JavaSettings):
         return None
 
     def createTopic(self, key: str, topic: str, queues: int) -> None:
-        """On all brokers that serve the topic `key`."""
+        """Create a topic on all brokers that serve the topic `key`."""
         self._running.create_topic(topic, queues, like=key)
 
     def fetchPublishMessageQueues(self, topic: str) -> list[MessageQueue]:
-        """Those that can be written to."""
+        """Return the writable queues of a topic."""
         return [MessageQueue.of(each) for each in self._running.fetch_publish_queues(topic)]
 
     def viewMessage(self, offset_id: str) -> MessageExt:
-        """The message at a place."""
+        """Return the message with this offset id."""
         return MessageExt(self._running.view_message(offset_id))
 
     def maxOffset(self, queue: MessageQueue) -> int:
+        """Return the offset of the next message of the queue."""
         return self._running.max_offset(queue)
 
     def minOffset(self, queue: MessageQueue) -> int:
+        """Return the offset of the oldest message of the queue."""
         return self._running.min_offset(queue)
 
     @property
@@ -144,7 +147,7 @@ class DefaultMQProducer(JavaSettings):
 
 
 class _How:
-    """The optional arguments of a send, told apart by their kinds."""
+    """The optional arguments of a send, recognized by their types."""
 
     def __init__(
         self, rest: Sequence[Any], callbacks: type[SendCallback | RequestCallback] = SendCallback
@@ -168,10 +171,10 @@ class _How:
             elif isinstance(one, int):
                 self.timeout = in_seconds(one)
             else:
-                raise TypeError(f"a send takes no {type(one).__name__}: {one!r}")
+                raise TypeError(f"a send accepts no {type(one).__name__}: {one!r}")
 
     def where(self, message: Message) -> dict[str, Any]:
-        """For our producers; a selector is shown the message as its program made it."""
+        """Keyword arguments of our producers; a selector receives the program's own message."""
         select = self.selector
         if select is not None:
             choose = select.select if isinstance(select, MessageQueueSelector) else select

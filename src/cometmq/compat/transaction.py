@@ -1,4 +1,4 @@
-"""TransactionMQProducer."""
+"""TransactionMQProducer: Java's producer of transactions."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class LocalTransactionState:
-    """How a local transaction ended."""
+    """The state of a local transaction, with Java's names."""
 
     COMMIT_MESSAGE = TransactionState.COMMIT
     ROLLBACK_MESSAGE = TransactionState.ROLLBACK
@@ -27,53 +27,54 @@ class LocalTransactionState:
 
 
 class TransactionListener(ABC):
-    """Runs local transactions, and knows how they ended."""
+    """Runs local transactions and finds their states."""
 
     @abstractmethod
     def executeLocalTransaction(self, message: Message, arg: Any) -> TransactionState:
-        """Run it."""
+        """Run the local transaction and return its state."""
 
     @abstractmethod
     def checkLocalTransaction(self, message: MessageExt) -> TransactionState:
-        """The broker has not heard how it ended."""
+        """Return the state of a transaction that the broker asks for."""
 
 
 class TransactionSendResult(SendResult):
-    """What became of a message and its transaction."""
+    """The result of a message in a transaction."""
 
     def __init__(self, ended: TransactionResult) -> None:
         super().__init__(ended.sent)
         self._state = ended.state
 
     def getLocalTransactionState(self) -> TransactionState:
-        """How the local transaction ended."""
+        """Return the state of the local transaction."""
         return self._state
 
     def getTransactionId(self) -> str:
-        """The broker's word for it; else the unique key, by which brokers ask."""
+        """Return the broker's transaction id, or else the unique key, which checks refer to."""
         return self.wrapped.transaction_id or self.wrapped.message_id
 
 
 class TransactionMQProducer(DefaultMQProducer):
-    """A producer of transactions."""
+    """Java's TransactionMQProducer."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._listener: TransactionListener | None = None
 
     def setTransactionListener(self, listener: TransactionListener) -> None:
+        """Set the listener; call it before `start`."""
         for name in ("executeLocalTransaction", "checkLocalTransaction"):
             if not callable(getattr(listener, name, None)):
-                raise BadSetting(f"{listener!r} is no TransactionListener: it has no {name}")
+                raise BadSetting(f"{listener!r} is not a TransactionListener: it has no {name}")
         self._listener = listener
 
     def setExecutorService(self, executor: object) -> None:
-        """Taken and not used: transactions run on threads of the client's own."""
+        """Accepted and ignored: transactions run on threads of the client."""
 
     def sendMessageInTransaction(self, message: Message, arg: Any) -> TransactionSendResult:
-        """Send it, run the local transaction, tell the broker how that ended.
+        """Send a message, run the local transaction and report its state to the broker.
 
-        A local transaction that raises or returns nothing is UNKNOW, and the broker asks.
+        If the listener raises or returns None, the state is UNKNOW and the broker asks later.
         """
         listener = self._heard()
         message.properties.pop(DELAY, None)  # a half message cannot be delayed: Java drops it too
@@ -103,11 +104,11 @@ class TransactionMQProducer(DefaultMQProducer):
 
 
 def _state_of(work: Callable[[], TransactionState]) -> TransactionState:
-    """What a listener says; UNKNOW if that is nothing, as in Java, where ours would commit."""
+    """The state that a listener returns; None is UNKNOW, as in Java."""
     try:
         state = work()
     except Exception:
-        log.exception("a transaction listener failed: the broker will ask how it ended")
+        log.exception("a transaction listener failed; the broker will ask for the state")
         return TransactionState.UNKNOWN
     if isinstance(state, TransactionState):
         return state

@@ -1,4 +1,4 @@
-"""What may look at the ends of transactions: hooks that see each before the broker is told."""
+"""Hooks that observe the end of each transaction before it is reported to the broker."""
 
 import logging
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EndContext:
-    """One end, names without their namespace."""
+    """The end of one transaction. Names have no namespace."""
 
     group: str
     topic: str
@@ -19,33 +19,33 @@ class EndContext:
     transaction_id: str
     broker: str  # its address
     region_id: str
-    state: str  # as Java calls it
-    from_check: bool  # a broker asked
+    state: str  # Java's name of the state
+    from_check: bool  # the broker asked for the state
     trace_on: bool
 
 
 @runtime_checkable
 class EndHook(Protocol):
-    """Sees each end. What it raises is logged, and stops nothing."""
+    """Observes each end. Exceptions of a hook are logged; the transaction continues."""
 
     def transaction_ends(self, context: EndContext) -> None:
-        """The broker is about to be told."""
+        """Called before the state is reported to the broker."""
 
 
 class EndHooks:
-    """Those of one producer, in the order in which they were added."""
+    """The hooks of one producer, called in the order in which they were added."""
 
     def __init__(self) -> None:
         self._hooks: list[EndHook] = []
 
     def add(self, hook: EndHook) -> None:
-        """After the others."""
+        """Add a hook behind the others."""
         self._hooks.append(hook)
 
-    def tell(self, context: EndContext) -> None:
-        """All of them."""
+    def call(self, context: EndContext) -> None:
+        """Call all hooks."""
         for hook in self._hooks:
             try:
                 hook.transaction_ends(context)
             except Exception:
-                log.exception("a hook of transactions failed; the broker is told all the same")
+                log.exception("a transaction hook failed; the state is reported to the broker")

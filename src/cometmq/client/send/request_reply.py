@@ -1,9 +1,9 @@
-"""Requests by message: sent to a topic, answered by whichever consumer takes them.
+"""Requests by message: one consumer of the topic answers.
 
     reply = await producer.request(Message("prices", b"apples?"))
 
-A consumer answers with a producer of its own: `await producer.reply(request, b"3.50")`. Brokers
-push replies to whoever asked, and know where by the heartbeats.
+The consumer answers with a producer: `await producer.reply(request, b"3.50")`. The broker pushes
+the reply to the client that sent the request, which it knows from its heartbeats.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ from cometmq.protocol.records.properties import (
 from cometmq.remoting.address import parse_address
 from cometmq.seams import Clock
 
-_WAITING_MAX = 65_535  # requests without a reply yet
+_WAITING_MAX = 65_535  # pending requests
 
 
 class SendMarked(Protocol):
-    """Sends a message with properties of the system's own."""
+    """Sends a message with system properties."""
 
     async def __call__(
         self,
@@ -48,11 +48,11 @@ class SendMarked(Protocol):
         *,
         is_reply: bool = False,
     ) -> SendResult:
-        """As `Producer.send`."""
+        """Send like `Producer.send`."""
 
 
 class PendingReplies:
-    """Requests that wait for their reply, by correlation id."""
+    """The pending requests of a producer, by correlation id."""
 
     def __init__(self, clock: Clock, namespace: str) -> None:
         self._clock = clock
@@ -63,9 +63,9 @@ class PendingReplies:
     def expect(
         self, correlation_id: str, timeout_ms: int
     ) -> Iterator["asyncio.Future[ReceivedMessage]"]:
-        """The reply to come, waited for while the context is open; TimedOut if it does not."""
+        """Expect a reply while the context is open; the future raises TimedOut without one."""
         if len(self._waiting) >= _WAITING_MAX:
-            raise TooManyRequests(f"{_WAITING_MAX} requests wait for a reply: wait for some")
+            raise TooManyRequests(f"{_WAITING_MAX} requests are pending: send fewer at a time")
         future: asyncio.Future[ReceivedMessage] = asyncio.get_running_loop().create_future()
         self._waiting[correlation_id] = future
         timer = self._clock.call_later(timeout_ms, partial(_time_out, future, timeout_ms))
@@ -75,10 +75,10 @@ class PendingReplies:
             timer.cancel()
             del self._waiting[correlation_id]
             if not future.cancel() and not future.cancelled():
-                future.exception()  # if the send has failed too, nobody else asks for it
+                future.exception()  # mark it as retrieved, if the send has failed too
 
     def take(self, ask: PushReplyHeader, body: bytes) -> bool:
-        """A reply came: was it to one of these?"""
+        """Accept a reply; return whether it belongs to a pending request."""
         text = ask.properties or ""
         future = self._waiting.get(decode_properties(text).get(CORRELATION_ID, ""))
         if future is None or future.done():
@@ -100,16 +100,16 @@ class PendingReplies:
         return True
 
     def close(self) -> None:
-        """None comes any more."""
+        """Fail the pending requests."""
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(
-                    Unreachable("closed before the reply came: somebody may have the request")
+                    Unreachable("closed before the reply arrived: a consumer may have the request")
                 )
 
 
 class RequestReply:
-    """Of one producer, by which it sends."""
+    """Sends the requests and replies of one producer."""
 
     def __init__(self, session: Session, destinations: Destinations, send: SendMarked) -> None:
         self._session = session
@@ -120,7 +120,7 @@ class RequestReply:
     async def request(
         self, message: Message, options: SendOptions, timeout_ms: int
     ) -> ReceivedMessage:
-        """The reply; TimedOut if none comes in time, whether or not anybody has the request."""
+        """Send a request and return the reply. Raises TimedOut without a reply in time."""
         now_ms = self._session.clock.monotonic_ms
         deadline_ms = now_ms() + timeout_ms
         correlation_id = str(uuid4())
@@ -147,13 +147,13 @@ class RequestReply:
     async def reply(
         self, request: ReceivedMessage, body: bytes | str, options: SendOptions
     ) -> SendResult:
-        """Answer a request; BadMessage if nobody asked, Refused if who asked is gone."""
+        """Send a reply. Raises BadMessage if the message is not a request."""
         found = request.properties.get
         cluster, correlation_id, client_id, ttl = (
             found(name) for name in (CLUSTER, CORRELATION_ID, REPLY_TO_CLIENT, TTL)
         )
         if not (cluster and correlation_id and client_id and ttl):
-            raise BadMessage(f"{request!r} is no request: nobody waits for a reply to it")
+            raise BadMessage(f"{request!r} is not a request: no client expects a reply to it")
         marks = _marks(correlation_id, client_id, ttl) | {MESSAGE_TYPE: "reply"}
         message = Message(reply_topic(cluster), body)
         return await self._send(message, encode_properties(marks), options, is_reply=True)
@@ -165,9 +165,11 @@ def _marks(correlation_id: str, client_id: str, ttl: str) -> dict[str, str]:
 
 def _time_out(future: "asyncio.Future[ReceivedMessage]", timeout_ms: int) -> None:
     if not future.done():
-        future.set_exception(TimedOut(f"no reply within {timeout_ms} ms: is a consumer there?"))
+        future.set_exception(
+            TimedOut(f"no reply within {timeout_ms / 1000:g} s: is a consumer running?")
+        )
 
 
 def _host(text: str) -> Host:
-    """Of `host:port`, `/host:port` or `name/host:port`: Java writes addresses in all of them."""
+    """Parse `host:port`, `/host:port` or `name/host:port`, the forms that Java writes."""
     return Host(*parse_address(text.rpartition("/")[2]))

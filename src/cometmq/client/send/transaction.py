@@ -1,15 +1,9 @@
-"""Transactions: a message that is delivered if, and only if, a local transaction is committed.
+"""Transactions: a message is delivered if, and only if, a local transaction is committed.
 
-    async def pay(message): ...            # the local transaction: what it returns is its end
-    async def paid(message): ...           # asked when its end was not heard of
-
-    async with TransactionProducer("group", "127.0.0.1:9876", check=paid) as producer:
-        await producer.send_in_transaction(Message("orders", b"..."), pay)
-
-The message is stored first as a half message that nobody sees. Then the local transaction runs, and
-its end is told to the broker. If that is never heard, because this process died for one, the
-broker asks any producer of the group, again and again: `check` must be able to tell from the
-message alone, in another process too.
+The message is stored first as a half message, which consumers do not receive. Then the local
+transaction runs, and its state is reported to the broker. If the report does not arrive, because
+the process died for example, the broker asks any producer of the group, repeatedly: `check` must
+find the state from the message alone, also in another process.
 """
 
 import asyncio
@@ -49,17 +43,17 @@ from cometmq.remoting.dispatch import Link
 
 log = logging.getLogger(__name__)
 
-_REGION = "DefaultRegion"  # of a broker that names none
-_CHECKS_AT_ONCE = 16
-_LOCALS_AT_ONCE = 64  # of plain functions, each on a thread
+_REGION = "DefaultRegion"  # if the broker sends none
+_CHECKS_MAX = 16  # that run concurrently
+_LOCALS_MAX = 64  # plain functions that run concurrently, each on a thread
 
 
 class TransactionState(Enum):
-    """How a local transaction ended."""
+    """The state of a local transaction."""
 
     COMMIT = "COMMIT_MESSAGE"  # the message is delivered
-    ROLLBACK = "ROLLBACK_MESSAGE"  # it is not
-    UNKNOWN = "UNKNOW"  # the broker asks again later
+    ROLLBACK = "ROLLBACK_MESSAGE"  # the message is discarded
+    UNKNOWN = "UNKNOW"  # the broker asks later; Java spells it so
 
 
 _FLAG_OF = {
@@ -68,21 +62,41 @@ _FLAG_OF = {
     TransactionState.UNKNOWN: MessageFlag(0),
 }
 
-Ended = TransactionState | None  # None, which a function returns that says nothing, is a commit
-Local = Callable[..., Ended | Awaitable[Ended]]  # of the message, and of what became of its send
+Ended = TransactionState | None  # None: commit
+Local = Callable[..., Ended | Awaitable[Ended]]  # called with the message, and the SendResult
 Check = Callable[[ReceivedMessage], Ended | Awaitable[Ended]]
 
 
 class TransactionResult(msgspec.Struct, frozen=True):
-    """What became of a message and its transaction."""
+    """The result of a message in a transaction.
+
+    Attributes:
+        sent: The result of sending the half message.
+        state: The state of the local transaction.
+        is_told: True if the broker received the state; otherwise it will ask for it.
+    """
 
     sent: SendResult
     state: TransactionState
-    is_told: bool  # the broker has heard the state; if not, it will ask
+    is_told: bool
 
 
 class TransactionProducer(Producer):
-    """See the top of the file. It is a producer in all else."""
+    """A producer that also sends messages in transactions.
+
+        async def pay(message): ...   # the local transaction; returns its state
+        async def paid(message): ...  # called when the broker asks for the state
+
+        async with TransactionProducer("group", "127.0.0.1:9876", check=paid) as producer:
+            await producer.send_in_transaction(Message("orders", b"..."), pay)
+
+    Args:
+        group: the name of the producer group, or a ProducerConfig.
+        name_servers: as of `Producer`; also `client` and `session`.
+        check: a function that returns the state of the transaction of a message. It is called when
+            the broker has no state, also for messages of other processes of the group. A plain
+            function runs on a thread.
+    """
 
     def __init__(
         self,
@@ -95,20 +109,20 @@ class TransactionProducer(Producer):
     ) -> None:
         check_callable("check", check, "a message")
         super().__init__(group, name_servers, client=client, session=session)
-        # Of their own: a database that hangs shall hold up nothing else.
-        self._threads = DaemonThreads(_LOCALS_AT_ONCE, "cometmq-transaction")
+        # Threads of its own: a database that hangs must not block anything else.
+        self._threads = DaemonThreads(_LOCALS_MAX, "cometmq-transaction")
         self._ends = EndHooks()
         self._checks = _Checks(self._session, self.group, check, self.config, self._ends)
         self._member.transactions = self._checks
 
     def add_hook(self, hook: SendHook) -> None:
-        """Have each try shown to it, and each end of a transaction, if it is an EndHook too."""
+        """Call the hook for each attempt, and for each transaction if it is an EndHook too."""
         super().add_hook(hook)
         if isinstance(hook, EndHook):
             self._ends.add(hook)
 
     async def _leave(self, was: str) -> None:
-        """As of any producer: it waits for local transactions too, for as long."""
+        """Close like a Producer; local transactions count as sends in flight."""
         try:
             await super()._leave(was)
         finally:
@@ -118,13 +132,24 @@ class TransactionProducer(Producer):
     async def send_in_transaction(
         self, message: Message, local: Local, *, with_sent: bool = False, timeout: Timeout = None
     ) -> TransactionResult:
-        """Store it, run the local transaction, and tell how it ended.
+        """Send a message, run the local transaction and report its state to the broker.
 
-        `local` is a coroutine function, or a plain one, which runs on a thread; it is given the
-        message and, `with_sent`, the SendResult, whose message id is the transaction's too. It
-        commits by returning COMMIT or nothing. If it raises, its end is UNKNOWN to the broker,
-        which asks `check`, and what it raised is raised here. Where the broker did not store the
-        half message as safely as it should, `local` is not run, and the state is ROLLBACK.
+        Args:
+            message: the message; it must not be delayed.
+            local: the local transaction, called with the message. It commits by returning COMMIT
+                or None. A coroutine function runs on the loop, a plain function on a thread.
+            with_sent: also pass the SendResult to `local`; its message id is the transaction id.
+            timeout: for sending the message.
+
+        Returns:
+            The state. If the broker did not store the message safely, `local` is not called and
+            the state is ROLLBACK.
+
+        Raises:
+            Exception: any exception of `local`; the state is UNKNOWN, and the broker will ask.
+            BadMessage: the message is delayed.
+
+        It also raises what `send` raises; then `local` was not called.
         """
         check_callable("local", local, "a message", *(["a SendResult"] if with_sent else []))
         if message.delay_level:
@@ -167,7 +192,7 @@ class TransactionProducer(Producer):
             )
             session.check_open()
             address = session.master_of(sent.queue.broker_name)
-            self._ends.tell(
+            self._ends.call(
                 EndContext(
                     group=self.config.group,
                     topic=message.topic,
@@ -183,15 +208,15 @@ class TransactionProducer(Producer):
                 )
             )
             link = await session.pool.connection(address, session.api_timeout_ms)
-            await _tell(session, link, header, state)
+            await _report(session, link, header, state)
         except (PeerError, WorldError, Closed) as error:
-            log.warning("the broker was not told of a %s, and will ask: %s", state.name, error)
+            log.warning("%s was not reported to the broker, which will ask: %s", state.name, error)
             return False
         return True
 
 
 class _Checks:
-    """Brokers ask how transactions ended: a few are answered at once, and some more wait."""
+    """Answers the checks of brokers: some run concurrently, and a bounded number waits."""
 
     def __init__(
         self, session: Session, group: str, check: Check, config: ProducerConfig, ends: EndHooks
@@ -203,17 +228,17 @@ class _Checks:
         self._bare_group = config.group
         self._waiting_max = config.check_request_hold_max
         self._waiting = 0
-        self._turns = asyncio.Semaphore(_CHECKS_AT_ONCE)
-        self._threads = DaemonThreads(_CHECKS_AT_ONCE, "cometmq-check")
+        self._turns = asyncio.Semaphore(_CHECKS_MAX)
+        self._threads = DaemonThreads(_CHECKS_MAX, "cometmq-check")
 
     def close(self) -> None:
-        """Those that run end by themselves."""
+        """Start no more checks; running ones end by themselves."""
         self._threads.close()
 
     def check(self, link: Link, ask: CheckTransactionHeader, half: StoredMessage) -> None:
-        """Begun at once, answered later; past the limit left for the next time it is asked."""
+        """Start a check; past the limit it is dropped, and the broker repeats it."""
         if self._waiting >= self._waiting_max:
-            log.warning("%d transaction checks wait already: this one is left", self._waiting)
+            log.warning("dropped a transaction check: %d are waiting", self._waiting)
             return
         self._waiting += 1
         self._session.background.start(self._answer(link, ask, half), "transaction check")
@@ -224,7 +249,7 @@ class _Checks:
             async with self._turns:
                 state = await _ended(self._threads, self._check, message)
         except Exception:
-            log.exception("the check of %s failed: the broker will ask again", message)
+            log.exception("the check of %s failed; the broker will repeat it", message)
             state = TransactionState.UNKNOWN
         finally:
             self._waiting -= 1
@@ -237,7 +262,7 @@ class _Checks:
             msg_id=message.properties.get(UNIQ_KEY) or ask.msg_id or "",
             transaction_id=ask.transaction_id,
         )
-        self._ends.tell(
+        self._ends.call(
             EndContext(
                 group=self._bare_group,
                 topic=message.topic,
@@ -253,9 +278,9 @@ class _Checks:
             )
         )
         try:
-            await _tell(self._session, link, header, state)
+            await _report(self._session, link, header, state)
         except (PeerError, WorldError) as error:
-            log.warning("the broker was not told of a %s, and will ask: %s", state.name, error)
+            log.warning("%s was not reported to the broker, which will ask: %s", state.name, error)
 
 
 async def _ended(
@@ -271,14 +296,14 @@ async def _ended(
     if state is None:
         return TransactionState.COMMIT
     if not isinstance(state, TransactionState):
-        raise TypeError(f"a transaction ended with {state!r}: return a TransactionState or None")
+        raise TypeError(f"the transaction returned {state!r}: return a TransactionState or None")
     return state
 
 
-async def _tell(
+async def _report(
     session: Session, link: Link, header: EndTransactionHeader, state: TransactionState
 ) -> None:
-    """One that is unknown gets no answer from Apache's broker, so none is waited for."""
+    """Report a state. UNKNOWN is one-way, because Apache's broker does not answer it."""
     code, timeout_ms = RequestCode.END_TRANSACTION, session.api_timeout_ms
     if state is TransactionState.UNKNOWN:
         await link.send_oneway(code, header, timeout_ms=timeout_ms)
