@@ -122,7 +122,7 @@ def test_a_batch_takes_no_selector():
                 producer.setNamesrvAddr(cluster.name_servers)
                 producer.start()
                 batch = [Message("orders", b"x")] * 2
-                with pytest.raises(TypeError, match="a batch takes"):
+                with pytest.raises(TypeError, match="a batch accepts"):
                     producer.send(batch, lambda queues, message, arg: queues[0], None)
                 producer.send(batch, 3000)
                 with pytest.raises(Closed, match="already started"):

@@ -9,13 +9,12 @@ from cometmq.blocking.session import SharedSession, core_of
 from cometmq.client.config import ClientConfig, ProducerConfig
 from cometmq.client.durations import Timeout
 from cometmq.client.loop import LoopCall
-from cometmq.client.message import Message, SendResult
+from cometmq.client.message import Message, SendResult, no_message
 from cometmq.client.send import producer as awaited
 from cometmq.client.send.pending_sends import PendingSend
 from cometmq.client.send.producer import options_of
 from cometmq.client.send.selectors import Selector, SendOptions
 from cometmq.client.send.send_hooks import SendCheck, SendHook
-from cometmq.client.send.sender import no_message
 from cometmq.protocol.bodies.queues import MessageQueue
 
 P = TypeVar("P", bound=awaited.Producer)

@@ -215,6 +215,12 @@ def _own(properties: Mapping[str, str]) -> Mapping[str, str]:
     return MappingProxyType(dict(properties))
 
 
+def no_message(*given: object) -> BadMessage:
+    """The error of a send that was given something else than one message."""
+    found = " and ".join(type(each).__name__ for each in given)
+    return BadMessage(f"got {found}: give one Message, such as Message('topic', b'body')")
+
+
 class SendStatus(Enum):
     """How safely a broker has stored a message."""
 

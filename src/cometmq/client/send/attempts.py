@@ -18,6 +18,8 @@ message may be stored.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cometmq.client.config import ProducerConfig
+from cometmq.client.durations import duration_ms
 from cometmq.client.message import SendResult, SendStatus
 from cometmq.errors import NoRoute, Refused, StoredState, TimedOut, Unreachable
 from cometmq.protocol.bodies.queues import MessageQueue
@@ -37,6 +39,22 @@ class RetryPolicy:
     codes: frozenset[int] = frozenset()  # refusals that another broker may not repeat
     when_not_safe: bool = False  # a result other than OK is retried
     backoff_ms: int = 0  # before the first return to a broker that has failed; 0: no delays
+
+
+class RetryPolicies:
+    """The policies of one producer, which has Java's two counts of retries."""
+
+    def __init__(self, config: ProducerConfig) -> None:
+        backoff_ms = duration_ms(config.retry_backoff)
+        self.awaited = RetryPolicy(
+            config.retries,
+            codes=frozenset(config.retry_response_codes),
+            when_not_safe=config.retry_another_broker_when_not_stored,
+            backoff_ms=backoff_ms,
+        )
+        self.callback = RetryPolicy(config.async_retries, backoff_ms=backoff_ms)
+        self.callback_chosen = RetryPolicy(config.async_retries, same_queue=True)
+        self.once = RetryPolicy(0)  # awaited at a chosen queue, and one-way
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from typing import Never, Self, TypeVar
 from cometmq.client.config import ClientConfig, ProducerConfig, config_of
 from cometmq.client.durations import Timeout, duration_ms
 from cometmq.client.fields import Optional
-from cometmq.client.message import Message, ReceivedMessage, SendResult
+from cometmq.client.message import Message, ReceivedMessage, SendResult, no_message
 from cometmq.client.send.broker_requests import SessionProducer
 from cometmq.client.send.pending_sends import AwaitedSend, Callback, CallbackSend, PendingSend
 from cometmq.client.send.request_reply import RequestReply
 from cometmq.client.send.selectors import ANY_QUEUE, Selector, SendOptions
 from cometmq.client.send.send_hooks import SendCheck, SendHook
-from cometmq.client.send.sender import MessageSender, no_message, too_many
+from cometmq.client.send.sender import MessageSender, too_many
 from cometmq.client.session.asker import Asker
 from cometmq.client.session.session import Session
 from cometmq.client.session.session_handle import lease

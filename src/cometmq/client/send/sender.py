@@ -14,9 +14,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 from cometmq.client.config import ProducerConfig
-from cometmq.client.durations import duration_ms
-from cometmq.client.message import Message, SendResult
-from cometmq.client.send.attempts import Done, Failed, Outcome, RetryPolicy, SendAttempts, TryAgain
+from cometmq.client.message import Message, SendResult, no_message
+from cometmq.client.send.attempts import (
+    Done,
+    Failed,
+    Outcome,
+    RetryPolicies,
+    RetryPolicy,
+    SendAttempts,
+    TryAgain,
+)
 from cometmq.client.send.destinations import Destination, Destinations
 from cometmq.client.send.outgoing import Packing
 from cometmq.client.send.pending_sends import (
@@ -30,15 +37,7 @@ from cometmq.client.send.pending_sends import (
 from cometmq.client.send.selectors import ANY_QUEUE, FaultTable, SendOptions
 from cometmq.client.send.send_hooks import SendContext, SendHooks
 from cometmq.client.session.session import Session
-from cometmq.errors import (
-    BadMessage,
-    Closed,
-    PartlySent,
-    StoredState,
-    TimedOut,
-    TooManyRequests,
-    Unreachable,
-)
+from cometmq.errors import Closed, PartlySent, StoredState, TimedOut, TooManyRequests, Unreachable
 from cometmq.protocol.limits import CLIENT_ASYNC_MAX
 from cometmq.remoting.channel import Channel
 
@@ -62,16 +61,7 @@ class MessageSender:
         self._now_ms = session.clock.monotonic_ms
         self._route_waiters: dict[str, RouteWaiters] = {}  # by topic
         self._backing_off: set[PendingSend] = set()
-        self._once = RetryPolicy(retries=0)
-        backoff_ms = duration_ms(config.retry_backoff)
-        self._awaited = RetryPolicy(
-            config.retries,
-            codes=frozenset(config.retry_response_codes),
-            when_not_safe=config.retry_another_broker_when_not_stored,
-            backoff_ms=backoff_ms,
-        )
-        self._callback = RetryPolicy(config.async_retries, backoff_ms=backoff_ms)
-        self._callback_chosen = RetryPolicy(config.async_retries, same_queue=True)
+        self._policies = RetryPolicies(config)
 
     # Sends
 
@@ -227,9 +217,10 @@ class MessageSender:
 
     def _policy(self, send: PendingSend) -> RetryPolicy:
         is_free = send.options.is_free(send.message)
+        policies = self._policies
         if isinstance(send, CallbackSend):
-            return self._callback if is_free else self._callback_chosen
-        return self._awaited if is_free and not send.is_oneway else self._once
+            return policies.callback if is_free else policies.callback_chosen
+        return policies.awaited if is_free and not send.is_oneway else policies.once
 
     def _end_backoff(self, send: PendingSend) -> None:
         self._backing_off.remove(send)
@@ -374,9 +365,3 @@ class MessageSender:
 def too_many() -> TooManyRequests:
     """The failure of a callback send that cannot begin."""
     return TooManyRequests(f"{CLIENT_ASYNC_MAX} sends are in flight: await flush()")
-
-
-def no_message(*given: object) -> BadMessage:
-    """The failure of a send that was not given a message."""
-    found = " and ".join(type(each).__name__ for each in given)
-    return BadMessage(f"got {found}: give one Message, such as Message('topic', b'body')")
