@@ -1,1 +1,1 @@
-"""A broker: keeps messages, gives them to who asks, and knows how far each group is."""
+"""A broker: stores messages, serves pulls, and stores consumer offsets."""

@@ -42,7 +42,7 @@ class Notices:
 
     async def _tell(self, group: str) -> None:
         self._due.discard(group)
-        # All at once: a deaf member must not keep the others from their queues.
+        # Concurrently: one unresponsive member must not delay the others.
         members = self._clients.links_of(group)
         await asyncio.gather(*(self._tell_one(link, group) for link in members))
 
@@ -52,4 +52,4 @@ class Notices:
         try:
             await link.send_oneway(code, header, timeout_ms=_PATIENCE_MS)
         except (PeerError, WorldError):
-            return  # gone, or deaf: it will be dropped, and that is told in its turn
+            return  # it is closed or unresponsive; when it is dropped, the group is notified

@@ -1,15 +1,15 @@
-"""How long the log's memory lets a send wait.
+"""Detects a busy page cache by the duration of appends.
 
-The system makes whoever writes to memory wait while it has too many pages to write to its disk. In
-that time nothing is served here, and what comes meanwhile stands in the sockets: it is older than
-it looks when it is read.
+The system blocks writes to memory while too many pages wait to be written to disk. Meanwhile the
+broker serves nothing, and new requests wait in the sockets: they are older than their time of
+receipt says.
 """
 
-_REFUSED_MS = 100  # after a wait that was too long: in it all is read that came during the wait
+_REFUSED_MS = 100  # after a slow append; by then all requests that arrived during it are read
 
 
 class PageCache:
-    """Told of each append, or of each turn's, with times that its caller has read anyway."""
+    """Receives the begin and end of each append, or of each turn with appends."""
 
     __slots__ = ("_slow_ms", "took_ms")
 

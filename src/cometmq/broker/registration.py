@@ -120,7 +120,7 @@ class Registration:
             log.warning("which topics have an order is not known: %s", error)
 
     async def _register_with(self, server: str, forced: bool) -> Command | None:
-        """Its answer; None if there is none, or it was not told."""
+        """The response of a name server; None if it failed or was skipped."""
         config = self._settings.now(BrokerConfig)
         patience_ms = config.register_broker_timeout_mills
         if not forced and not await self._is_news(server, patience_ms):

@@ -28,29 +28,25 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KvHandlers:
-    """Key-value configuration."""
+    """Reads and changes of the key-value configuration."""
 
     kv: KvTable
 
     async def put(self, call: Call, ask: headers.PutKvHeader) -> Reply:
-        """PUT_KV_CONFIG."""
         await self.kv.put(ask.namespace, ask.key, ask.value)
         return Reply()
 
     def get(self, call: Call, ask: headers.KvHeader) -> Reply:
-        """GET_KV_CONFIG."""
         value = self.kv.get(ask.namespace, ask.key)
         if value is None:
             raise _not_found(f"no config item, namespace: {ask.namespace} key: {ask.key}")
         return Reply(header=headers.KvReplyHeader(value=value))
 
     async def delete(self, call: Call, ask: headers.KvHeader) -> Reply:
-        """DELETE_KV_CONFIG."""
         await self.kv.delete(ask.namespace, ask.key)
         return Reply()
 
     def list(self, call: Call, ask: headers.KvListHeader) -> Reply:
-        """GET_KVLIST_BY_NAMESPACE."""
         values = self.kv.namespace(ask.namespace)
         if values is None:
             raise _not_found(f"no config item, namespace: {ask.namespace}")
@@ -59,14 +55,13 @@ class KvHandlers:
 
 @dataclass(frozen=True, slots=True)
 class RegistrationHandlers:
-    """Brokers come, go, and say what they serve."""
+    """Registration of brokers and their topics."""
 
     table: RouteTable[Link]
     kv: KvTable
     clock: Clock
 
     def register(self, call: Call, ask: headers.RegisterBrokerHeader) -> Reply:
-        """REGISTER_BROKER."""
         body = call.command.body
         if ask.body_crc32 and ask.body_crc32 != body_crc(body):
             raise Refused(ResponseCode.SYSTEM_ERROR, "crc32 not match")
@@ -82,13 +77,12 @@ class RegistrationHandlers:
         )
 
     def unregister(self, call: Call, ask: headers.BrokerHeader) -> Reply:
-        """UNREGISTER_BROKER."""
         self.table.unregister(ask)
         log.info("broker %s at %s unregistered", ask.broker_name, ask.broker_addr)
         return Reply()
 
     def query_version(self, call: Call, ask: headers.BrokerHeader) -> Reply:
-        """QUERY_DATA_VERSION: need the broker send its topics again?"""
+        """QUERY_DATA_VERSION: whether the broker must send its topics."""
         version = loads(call.command.body, DataVersion)
         current = self.table.is_current(ask.broker_addr, version, self.clock.monotonic_ms())
         ours = self.table.version_of(ask.broker_addr)
@@ -99,7 +93,7 @@ class RegistrationHandlers:
 
 
 def _told(body: bytes, compressed: bool, version: int) -> RegisterBroker:
-    """What a register body says; before 3.0.11 it was the topics alone."""
+    """Decode a register body. Before 3.0.11 it had only topics."""
     if not body:
         return RegisterBroker()
     try:
@@ -112,7 +106,7 @@ def _told(body: bytes, compressed: bool, version: int) -> RegisterBroker:
 
 @dataclass(frozen=True, slots=True)
 class RouteHandlers:
-    """Who serves a topic, and all who serve."""
+    """Routes of topics, and the brokers of all clusters."""
 
     table: RouteTable[Link]
     encoded: EncodedRoutes[Link]
@@ -120,7 +114,6 @@ class RouteHandlers:
     config: LiveSettings
 
     def route(self, call: Call, ask: headers.RouteHeader) -> Reply:
-        """GET_ROUTEINFO_BY_TOPIC."""
         ordered = self.config.now(NamesrvConfig).order_message_enable
         body = self.encoded.route(
             ask.topic,
@@ -137,55 +130,45 @@ class RouteHandlers:
         return Reply(body=body)
 
     def cluster_info(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_BROKER_CLUSTER_INFO."""
         return Reply(body=dumps(self.table.cluster_info()))
 
 
 @dataclass(frozen=True, slots=True)
 class TopicListHandlers:
-    """Lists of topics, and what an administrator does to them."""
+    """Lists of topics, deletion of topics, and write permission of brokers."""
 
     table: RouteTable[Link]
 
     def every(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_ALL_TOPIC_LIST_FROM_NAMESERVER."""
         return _topic_list(self.table.topics())
 
     def of_cluster(self, call: Call, ask: headers.ClusterHeader) -> Reply:
-        """GET_TOPICS_BY_CLUSTER."""
         return _topic_list(self.table.topics_of_cluster(ask.cluster))
 
     def system(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_SYSTEM_TOPIC_LIST_FROM_NS."""
         names, broker_address = self.table.names_as_topics()
         return Reply(body=dumps(TopicList(broker_addr=broker_address, topic_list=names)))
 
     def unit(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_UNIT_TOPIC_LIST."""
         return _topic_list(self.table.topics_with(TopicFlag.UNIT))
 
     def unit_sub(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_HAS_UNIT_SUB_TOPIC_LIST."""
         return _topic_list(self.table.topics_with(TopicFlag.UNIT_SUB))
 
     def unit_sub_only(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST."""
         return _topic_list(self.table.topics_with(TopicFlag.UNIT_SUB, TopicFlag.UNIT))
 
     def delete(self, call: Call, ask: headers.DeleteTopicHeader) -> Reply:
-        """DELETE_TOPIC_IN_NAMESRV."""
         self.table.delete_topic(ask.topic, ask.cluster_name or None)
         log.info("topic %s deleted by %s", ask.topic, call.link.peer)
         return Reply()
 
     def wipe_write_perm(self, call: Call, ask: headers.WritePermHeader) -> Reply:
-        """WIPE_WRITE_PERM_OF_BROKER."""
         count = self.table.wipe_write_perm(ask.broker_name)
         log.info("write permission of %s wiped by %s", ask.broker_name, call.link.peer)
         return Reply(header=headers.WipedReplyHeader(wipe_topic_count=count))
 
     def add_write_perm(self, call: Call, ask: headers.WritePermHeader) -> Reply:
-        """ADD_WRITE_PERM_OF_BROKER."""
         count = self.table.add_write_perm(ask.broker_name)
         log.info("write permission of %s given back by %s", ask.broker_name, call.link.peer)
         return Reply(header=headers.AddedReplyHeader(add_topic_count=count))
@@ -198,12 +181,10 @@ class ConfigHandlers:
     config: LiveSettings
 
     async def update(self, call: Call, ask: NoHeader) -> Reply:
-        """UPDATE_NAMESRV_CONFIG."""
         await self.config.update(call.command.body)
         return Reply()
 
     def get(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_NAMESRV_CONFIG."""
         return Reply(body=as_properties(*self.config.all).encode())
 
 

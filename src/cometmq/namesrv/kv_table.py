@@ -1,4 +1,4 @@
-"""Key-value configuration: namespace to key to value, in a file that the original reads too."""
+"""Key-value configuration: namespace to key to value, in a file that Apache RocketMQ can read."""
 
 import asyncio
 import logging

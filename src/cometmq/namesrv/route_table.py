@@ -34,7 +34,7 @@ class _Node(Generic[L]):
 
 @dataclass(slots=True)
 class _Broker:
-    """One broker name."""
+    """The nodes of one broker name."""
 
     cluster: str
     addresses: dict[int, str] = field(default_factory=dict)
@@ -250,7 +250,6 @@ class RouteTable(Generic[L]):
         )
 
     def topics(self) -> list[str]:
-        """All topics."""
         return list(self._queues)
 
     def topics_of_cluster(self, cluster: str) -> list[str]:

@@ -56,7 +56,7 @@ class Caller(ABC):
     def flush(self) -> None:
         """Send what is written now, and not at the end of this turn."""
 
-    # Requests of many at once, whose frames the caller makes: no task, no timer, no permit each
+    # Batches of requests, whose frames the caller makes: no task, timer or permit for each
 
     @property
     def is_hooked(self) -> bool:
@@ -70,7 +70,6 @@ class Caller(ABC):
 
     @property
     def room(self) -> int:
-        """How many would."""
         return 0 if self._waiting else self.room_in_turn
 
     @property
@@ -129,7 +128,7 @@ class Caller(ABC):
     async def invoke(
         self, code: int, header: Header | None = None, body: bytes = b"", *, timeout_ms: int
     ) -> Command:
-        """The response. TimedOut, Unreachable or TooManyRequests when there is none."""
+        """Return the response. Raises TimedOut, Unreachable or TooManyRequests."""
         deadline_ms = self._endpoint.clock.monotonic_ms() + timeout_ms
         async with _Permit(self._endpoint, self._endpoint.async_permits, deadline_ms):
             await self._until_writable(deadline_ms)

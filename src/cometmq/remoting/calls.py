@@ -1,7 +1,7 @@
-"""Requests of ours that wait for their answer, by opaque, each with a deadline.
+"""Requests in flight, by opaque, each with a deadline.
 
-Deadlines are kept in buckets of 50 ms with one timer each: a timer of its own for every request
-would cost a microsecond for a precision that nobody asked for.
+Deadlines are grouped in buckets of 50 ms with one timer each. A timer per request would cost a
+microsecond, and no caller needs that precision.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ _OPAQUE_BITS = 0x7FFFFFFF
 
 
 class Answer(Protocol):
-    """Who waits for a response: a future, or what acts as one and needs no turn of the loop."""
+    """Receives a response: a future, or an object that acts immediately, without a loop turn."""
 
     def done(self) -> bool:
-        """Nobody waits any more."""
+        """Whether the caller has stopped waiting."""
 
     def set_result(self, response: Command, /) -> None:
-        """Here it is."""
+        """Deliver the response of the peer."""
 
     def set_exception(self, error: Exception, /) -> None:
-        """None comes, and why."""
+        """Report why there is no response."""
 
 
 class WaitingCalls:
@@ -37,14 +37,14 @@ class WaitingCalls:
         self._clock = clock
         self._last_opaque = 0
         self.answers: dict[int, Answer] = {}  # by opaque
-        self._room: asyncio.Event | None = None  # set when there is one less; of one who waits
+        self._room: asyncio.Event | None = None  # set when the number falls; at most one task waits
         self._buckets: dict[int, tuple[Timer, list[int]]] = {}
 
     def __len__(self) -> int:
         return len(self.answers)
 
     def next_opaque(self) -> int:
-        """A number that no waiting call has."""
+        """A number that no request in flight has."""
         while True:
             self._last_opaque = self._last_opaque + 1 & _OPAQUE_BITS
             if self._last_opaque not in self.answers:
@@ -60,13 +60,13 @@ class WaitingCalls:
         return [self.next_opaque() for _ in found]  # once round
 
     def wait_for(self, opaque: int, deadline_ms: int) -> "asyncio.Future[Command]":
-        """The answer to come; TimedOut at the deadline, by the clock, or up to 50 ms later."""
+        """A future of the response. Raises TimedOut at the deadline or up to 50 ms later."""
         future = asyncio.get_running_loop().create_future()
         self.expect(opaque, future, deadline_ms)
         return future
 
     def expect(self, opaque: int, answer: Answer, deadline_ms: int) -> None:
-        """As `wait_for`, of whoever wants to be told."""
+        """As `wait_for`, with a callback object in place of a future."""
         self.answers[opaque] = answer
         self._bucket(deadline_ms).append(opaque)
 
@@ -85,13 +85,13 @@ class WaitingCalls:
         return known[1]
 
     async def until_fewer(self, limit: int) -> None:
-        """Wait until fewer than so many wait; one at a time may."""
+        """Wait until fewer than `limit` requests are in flight. Only one task may wait."""
         while len(self.answers) >= limit:
             self._room = asyncio.Event()
             await self._room.wait()
 
     def settle(self, responses: Sequence[Command]) -> None:
-        """Answers have come; one that nobody waits for any more is dropped."""
+        """Deliver responses. A response without a waiting caller is dropped."""
         waiting = self.answers
         for response in responses:
             answer = waiting.pop(response.opaque, None)
@@ -101,13 +101,13 @@ class WaitingCalls:
             self._make_room()
 
     def forget(self, opaque: int) -> None:
-        """Nobody waits for it any more."""
+        """Drop a request whose caller has stopped waiting."""
         self.answers.pop(opaque, None)
         if self._room is not None:
             self._make_room()
 
     def fail_all(self, reason: str) -> None:
-        """The connection is gone, and with it every answer."""
+        """Fail all requests because the connection is closed."""
         for timer, _ in self._buckets.values():
             timer.cancel()
         self._buckets.clear()

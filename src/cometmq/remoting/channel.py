@@ -1,10 +1,9 @@
 """One connection, at either end: requests go both ways, answers are matched by opaque.
 
-What arrives in one read is handled in one call, and the answers to it leave in one write; but a
-read that takes long to serve is served in turns, so that other connections have theirs. A handler
-that waits runs as a task, and closing the connection cancels it. A peer that does not read what we
-send is not read from, and what it has asked already waits until it does; one that lets too much
-pile up is cut off.
+The requests of one read are handled in one call, and their responses leave in one write. A read
+that takes long to serve is served in turns, so that other connections are served in between. A
+handler that waits runs as a task, which closing the connection cancels. While a peer does not read
+our responses, we do not read its requests; if too many bytes pile up, the connection is aborted.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ log = logging.getLogger(__name__)
 
 _RESPONSE = int(CommandFlag.RESPONSE)
 _ONEWAY = int(CommandFlag.ONEWAY)
-# Told between two looks at the clock: who is told may do something. One by one costs 0.5 us more.
+# Responses settled between two looks at the clock, because callbacks run. One by one: +0.5 us each.
 _ANSWERS_MAX = 8
 _LOOK_EVERY = 4  # commands, at the clock: a look costs 0.1 us, and one command may take long
 
@@ -106,7 +105,7 @@ class Channel(Caller, asyncio.Protocol):
         self._endpoint.backlog.forget(self)
         for task in self._tasks:
             task.cancel()
-        self._writable.set()  # whoever waits to write learns that it is closed
+        self._writable.set()  # pending writers find that the connection is closed
         self._calls.fail_all(f"the connection to {self.peer} closed before the answer")
         self._endpoint.closed(self)
         self.gone.set()
@@ -138,7 +137,7 @@ class Channel(Caller, asyncio.Protocol):
             self._transport.abort()
 
     def cut_off(self, reason: str) -> None:
-        """Close at once, and say why."""
+        """Abort the connection and log the reason."""
         if self.is_open:
             log.info("connection of %s closed: %s", self.peer, reason)
         self.abort()
@@ -350,7 +349,7 @@ class Channel(Caller, asyncio.Protocol):
         self._unsent += frames
         self._unsent_size += sum(map(len, frames))
         if self._unsent_size > self._endpoint.limits.write_high_water:
-            self.flush()  # so that who asks next in this turn learns that the peer does not read
+            self.flush()  # the next caller in this turn then sees that the peer does not read
         else:
             self._flush_soon()
 

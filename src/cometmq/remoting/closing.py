@@ -8,7 +8,7 @@ from cometmq.remoting.channel import Channel
 
 
 async def close_all(channels: Iterable[Channel], patience_ms: int) -> None:
-    """Send what is written and close; whoever does not read it in time is cut off."""
+    """Send all written bytes and close; abort a peer that does not read them in time."""
     leaving = list(channels)
     for leave in (Channel.close, Channel.abort):
         for channel in leaving:

@@ -33,22 +33,22 @@ log = logging.getLogger(__name__)
 
 
 class Link(Protocol):
-    """A connection as handlers see it: the peer can be asked in its turn."""
+    """A connection as handlers see it: a handler may send requests to the peer."""
 
     peer: Host
 
     async def invoke(
         self, code: int, header: Header | None = None, body: bytes = b"", *, timeout_ms: int
     ) -> Command:
-        """Ask the peer."""
+        """Send a request and return the response of the peer."""
 
     async def send_oneway(
         self, code: int, header: Header | None = None, body: bytes = b"", *, timeout_ms: int
     ) -> None:
-        """Tell the peer."""
+        """Send a request that has no response."""
 
     def close(self) -> None:
-        """Send what is written, then close."""
+        """Send all written bytes, then close."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -90,18 +90,17 @@ Handler = Callable[[Call, Any], Outcome]
 
 
 class Replies(msgspec.Struct, frozen=True):
-    """What a handler answers to several requests, with a short header to each and no more."""
+    """The replies to several requests: one code, a short encoded header for each, no body."""
 
     code: int
-    fields: Sequence[bytes]  # of each, written
+    fields: Sequence[bytes]  # one encoded header per request
 
     def each(self) -> list[Reply]:
         """The same replies, one by one."""
         return [Reply(self.code, WrittenHeader(fields=fields)) for fields in self.fields]
 
 
-# All replies, or one promise of them; None if they are to be answered one by one after all, and
-# nothing was done.
+# All replies, or one promise of them. None: nothing was done, each request is to be answered alone.
 Jointly = Replies | list[Reply]
 JointOutcome = Jointly | Promise[Jointly] | None
 JointHandler = Callable[[Sequence[Call], Sequence[Any]], JointOutcome]
@@ -111,8 +110,8 @@ JointHandler = Callable[[Sequence[Call], Sequence[Any]], JointOutcome]
 class Route:
     """One row of a server's table.
 
-    A handler that does not wait is a plain function; so is one that waits with very many others,
-    and promises its reply.
+    A handler that does not wait is a plain function. A handler whose requests wait in thousands is
+    a plain function that returns a promise.
     """
 
     handler: Handler
@@ -123,7 +122,7 @@ class Route:
     writes: bool = False  # changes the log, a table or the settings, and not only what is counted
     on_slave: Reply | None = None  # what a slave answers; None: as a master does
     vip_port: bool = True  # also answered on the second port
-    # Answers several requests of one read as `handler` would, sooner; or leaves them to it.
+    # Answers several requests of one read as `handler` would, at lower cost, or returns None.
     jointly: JointHandler | None = None
 
 
@@ -145,17 +144,17 @@ class Role:
 
 
 class Hook(Protocol):
-    """Sees every call of one side, given or received; `before` may sign, or refuse.
+    """Observes every call of one side, sent or received; `before` may sign or refuse it.
 
-    Of a received one that has a route, each hook sees both, once: also if another hook refuses it.
-    Only when the connection breaks before the reply is made, nothing comes `after`.
+    For a received call that has a route, each hook is called once before and once after, also if
+    another hook refuses the call. Only if the connection breaks first, `after` is not called.
     """
 
     def before(self, peer: str, request: Command) -> None:
         """A request is about to be sent, or to be answered."""
 
     def after(self, peer: str, request: Command, response: Command) -> None:
-        """Its response has come, or is about to be sent."""
+        """A response has arrived, or is about to be sent."""
 
 
 class Guard(Protocol):
@@ -177,7 +176,7 @@ class Dispatcher:
     hooks: tuple[Hook, ...] = ()
     guard: Guard | None = None
     role: Role = field(default_factory=Role)
-    joint_codes: frozenset[int] = field(init=False)  # whose requests `answer_jointly` takes
+    joint_codes: frozenset[int] = field(init=False)  # accepted by `answer_jointly`
     _checks_each: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -186,7 +185,7 @@ class Dispatcher:
         object.__setattr__(self, "_checks_each", bool(self.hooks or self.guard))
 
     def answer(self, call: Call) -> Outcome:
-        """The reply, a promise or an awaitable of it; neither raises."""
+        """Return the reply, or a promise or an awaitable of it. None of them raises."""
         command = call.command
         route = self.routes.get(command.code)
         ask: Header | None = None
@@ -215,9 +214,9 @@ class Dispatcher:
         return self._awaited(cast(Awaitable[Reply], outcome), call, route.lane)
 
     def answer_jointly(self, calls: Sequence[Call]) -> JointOutcome:
-        """As `answer` of each of several calls of one code, if that can be done in one.
+        """Answer several calls of one code together, with the same result as `answer` of each.
 
-        None if it cannot, because one of them is refused perhaps: then `answer` takes each call.
+        Returns None if they must be answered alone, for example because one of them is refused.
         """
         code = calls[0].command.code
         route = self.routes[code]
@@ -278,7 +277,7 @@ class Dispatcher:
         return Admitted(principal, ask)
 
     def _refusal(self, code: int, route: Route | None) -> Reply | None:
-        """What the table refuses, whoever asks."""
+        """The refusal that follows from the table alone: unknown code, or not on a slave."""
         if route is None:
             return Reply(
                 ResponseCode.REQUEST_CODE_NOT_SUPPORTED.value,
@@ -298,9 +297,9 @@ class Dispatcher:
             raise refusals[0]
 
     def after(self, peer: Host, request: Command, reply: Reply) -> Reply:
-        """Show a reply that is about to be sent to the hooks; FAILED instead if one of them fails.
+        """Show a reply to the hooks before it is sent. Returns FAILED if a hook raises.
 
-        A failing hook must not cost the peer its answer.
+        The peer gets a reply even if a hook fails.
         """
         if not self.hooks or request.code not in self.routes:
             return reply

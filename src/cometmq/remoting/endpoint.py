@@ -18,7 +18,7 @@ class Sender(Protocol):
         """How many bytes wait for the peer to read."""
 
     def cut_off(self, reason: str) -> None:
-        """Close at once."""
+        """Abort the connection and log the reason."""
 
 
 C = TypeVar("C", bound=Sender)
@@ -38,7 +38,7 @@ class Backlog(Generic[C]):
         self.size = 0
 
     def note(self, sender: C, written: int, unsent: int) -> None:
-        """After a write of some bytes, so many of this and earlier ones are unsent."""
+        """Note how many bytes of a channel are unsent after a write."""
         known = self._sizes.get(sender, 0)
         if unsent < known + written:
             self._sizes.pop(sender, None)  # something was read: to the end of the order
@@ -67,7 +67,7 @@ class Backlog(Generic[C]):
 
 @dataclass(slots=True)
 class Endpoint(Generic[C]):
-    """See the top of the file; and who is told when connections come and go."""
+    """See the top of the file. Also reports opened and closed connections."""
 
     clock: Clock
     limits: Limits

@@ -1,6 +1,6 @@
-"""Admission: how many requests of a kind may be in flight.
+"""Lanes: admission limits per kind of request.
 
-Only requests that wait are in flight: one answered in place is gone before the next is looked at.
+Only requests that wait are in flight. A request that is answered immediately never enters a lane.
 """
 
 import logging
@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LaneLimit:
-    """How many may wait in a lane, and the setting that says so."""
+    """The number of requests that may wait in a lane, and the setting that decides it."""
 
     count: int
     setting: str
 
 
 class Lanes:
-    """A count per lane, and its limit: its own, or that of all others."""
+    """The requests in flight per lane. A lane has its own limit or the default one."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Lanes:
         self.full: set[str] = set()  # nothing more may enter; to look here costs 0.04 us
 
     def refusal(self, lane: str) -> Refused:
-        """What a full lane answers, before anything is done for the request; logged as well."""
+        """The refusal of a full lane, sent before anything is done for the request. Also logged."""
         limit, setting = self._limits.get(lane, self._limit), self._settings.get(lane)
         named = f"its limit, {setting}={limit}" if setting else "its limit"
         waiting = f"{limit} requests wait in the {lane} lane, {named}"

@@ -64,7 +64,7 @@ class Pool:
         *,
         timeout_ms: int,
     ) -> Command:
-        """Ask whoever is at `host:port`. Unreachable, TimedOut or TooManyRequests if it fails."""
+        """Send a request to `host:port`. Raises Unreachable, TimedOut or TooManyRequests."""
         channel = self._open_to(address)
         if channel is None:
             channel, timeout_ms = await self._connected(address, timeout_ms)
@@ -79,7 +79,7 @@ class Pool:
         *,
         timeout_ms: int,
     ) -> None:
-        """Tell whoever is at `host:port`."""
+        """Send a request without a response to `host:port`."""
         channel = self._open_to(address)
         if channel is None:
             channel, timeout_ms = await self._connected(address, timeout_ms)

@@ -1,4 +1,4 @@
-"""An answer to come, without a task: who waits for it is called when it is there.
+"""A future value without a task: callbacks run in the call that sets it.
 
 A task and its coroutine cost 8 us for each send that waits for the disk, and there are thousands;
 this costs 1 (bench/broker.py).
@@ -22,7 +22,6 @@ class Promise(Generic[T]):
         self._told: list[Callable[[T], None]] = []
 
     def keep(self, value: T) -> None:
-        """Here it is."""
         assert not self._kept, "a promise is kept once"
         self._kept, self._value = True, value
         told, self._told = self._told, []

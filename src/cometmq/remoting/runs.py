@@ -1,4 +1,4 @@
-"""Commands of one read that stand side by side and can be served together."""
+"""Runs: adjacent commands of one read that can be served together."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ _RESPONSE = int(CommandFlag.RESPONSE)
 
 
 def requests_end(commands: Sequence[Command], at: int) -> int:
-    """Where the requests end, from `at` on, that have one code."""
+    """The end of the requests with one code that begin at `at`."""
     code = commands[at].code
     for after in range(at + 1, len(commands)):
         command = commands[after]
@@ -19,7 +19,7 @@ def requests_end(commands: Sequence[Command], at: int) -> int:
 
 
 def responses_end(commands: Sequence[Command], at: int, count_max: int) -> int:
-    """Where the responses end, from `at` on, or the first so many of them."""
+    """The end of the responses that begin at `at`, at most `count_max` of them."""
     end = min(at + count_max, len(commands))
     for after in range(at + 1, end):
         if not commands[after].flag & _RESPONSE:

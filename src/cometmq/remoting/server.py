@@ -1,4 +1,4 @@
-"""Listens on one or more ports, keeps the connections that come, and sweeps out the dead ones."""
+"""Listens on ports, owns the accepted connections, and closes idle and stuck ones."""
 
 import asyncio
 import errno
@@ -70,7 +70,7 @@ class Server:
         return int(listener.getsockname()[1])
 
     def bind(self, host: str, port: int) -> socket.socket:
-        """Take an address, and let who connects wait until it is served."""
+        """Bind an address. Connections are queued by the system until `serve`."""
         try:
             listener = self._net.listen(host, port, self._limits.backlog)
         except OSError as error:
@@ -81,14 +81,14 @@ class Server:
         return listener
 
     def serve(self, listener: socket.socket, dispatcher: Dispatcher) -> None:
-        """Answer who connects to an address that was taken."""
+        """Answer connections to a bound address."""
         if not self._listening:
             self._check_descriptors()
             self._listening.append(self._start(self._sweep()))
         self._listening.append(self._start(self._accept(listener, dispatcher)))
 
     def _check_descriptors(self) -> None:
-        """Refuse to serve next to nobody; warn if the limit of descriptors is a tight bound."""
+        """Raise TooFewDescriptors if almost no connection fits; warn if few do."""
         wanted = self._limits.connections_max
         room = self._first_reserved - descriptors.in_use()
         bound = f"`ulimit -n` is {self._descriptor_limit}"
@@ -105,7 +105,7 @@ class Server:
             )
 
     async def close(self) -> None:
-        """Stop listening, send what is written, close every connection."""
+        """Stop listening, send all written bytes, close every connection."""
         welcoming = list(self._welcoming.values())
         for task in [*self._listening, *(task for _, task in welcoming)]:
             task.cancel()
@@ -145,7 +145,7 @@ class Server:
             await asyncio.sleep(0)  # sock_accept does not wait while there are more: others may
 
     def _no_room_for(self, sock: socket.socket) -> str:
-        """Why a connection that was just accepted must be refused; empty if it need not."""
+        """The reason to refuse a connection that was just accepted, or an empty text."""
         count = len(self._channels) + len(self._welcoming)
         if count >= self._limits.connections_max:
             return f"{count} are open, as many as a server accepts"

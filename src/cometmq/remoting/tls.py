@@ -1,4 +1,4 @@
-"""TLS for both sides, with the original's three server modes.
+"""TLS for both sides, with the three server modes of Apache RocketMQ.
 
 disabled    plain only
 permissive  plain and TLS on one port: the first byte of a TLS connection is 0x16, which no

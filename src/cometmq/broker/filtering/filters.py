@@ -100,7 +100,7 @@ class Filters:
             raise _unparsed(str(error)) from error
 
     def condition_text(self, group: str, topic: str) -> str | None:
-        """The condition by which a group passes messages over unread; there is none here."""
+        """The condition that skips messages unread. Plain filters have none."""
         return None
 
     def of_pull(self, ask: PullHeader, group: GroupConfig) -> Wanted:
@@ -171,7 +171,7 @@ class Filters:
         )
 
     def _of_retries(self, group_name: str) -> Wanted:
-        """A message that comes again is wanted if the filter of its first topic says so."""
+        """A redelivered message matches if it matches the filter of its first topic."""
         group = self._clients.consumers.get(group_name)
         cost = 1
         for each in group.subscriptions.values() if group is not None else ():

@@ -37,7 +37,6 @@ from cometmq.remoting.dispatch import Route
 
 
 def topic_routes(p: Parts, checks: Checks) -> dict[int, Route]:
-    """Topics and groups."""
     topics = TopicHandlers(p.tables, checks, p.storage, p.context.identity, p.registration)
     groups = GroupHandlers(p.tables.groups, p.tables.offsets)
     code = RequestCode
@@ -66,7 +65,7 @@ def topic_routes(p: Parts, checks: Checks) -> dict[int, Route]:
 
 
 def consumer_routes(p: Parts, checks: Checks) -> dict[int, Route]:
-    """Who is connected, how far groups are, and moves of them."""
+    """Connections, consumer offsets and consumer lag, and resets of offsets."""
     room = ConsumerHandlers(p.tables.clients, p.storage.store, p.context.identity)
     progress = ProgressHandlers(
         checks, p.tables, p.storage, p.stats, p.context.identity, p.delivery.schedule

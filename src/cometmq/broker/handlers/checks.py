@@ -1,4 +1,4 @@
-"""Refusals that rooms share: what may be written, read, or asked for."""
+"""Checks that several handlers share. A failed check raises Refused."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Clients come, are heard of, and go."""
+"""Heartbeats, unregistration and members of groups."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,6 @@ class ClientHandlers:
     clock: Clock
 
     def heartbeat(self, call: Call, ask: NoHeader) -> Reply:
-        """HEART_BEAT."""
         beat = decode_heartbeat(call.command.body)
         for producer in beat.producer_data_set:
             check_group(producer.group_name)
@@ -66,13 +65,11 @@ class ClientHandlers:
         return config
 
     def unregister(self, call: Call, ask: UnregisterClientHeader) -> Reply:
-        """UNREGISTER_CLIENT."""
         changed = self.tables.clients.leave(call.link, ask.producer_group, ask.consumer_group)
         self.notices.groups_changed(changed)
         return Reply()
 
     def check_config(self, call: Call, ask: NoHeader) -> Outcome:
-        """CHECK_CLIENT_CONFIG."""
         checked = loads(call.command.body, CheckClient)
         if checked.subscription_data is None:
             return Reply()
@@ -87,7 +84,6 @@ class ClientHandlers:
         return Reply()
 
     def members(self, call: Call, ask: ConsumerGroupHeader) -> Reply:
-        """GET_CONSUMER_LIST_BY_GROUP."""
         group = self.tables.clients.consumers.get(ask.consumer_group)
         if group is None:
             raise Refused(

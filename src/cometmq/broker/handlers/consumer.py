@@ -33,7 +33,6 @@ class ConsumerHandlers:
     identity: Identity
 
     def connections(self, call: Call, ask: ConsumerGroupHeader) -> Reply:
-        """GET_CONSUMER_CONNECTION_LIST."""
         group = self.clients.consumers.get(ask.consumer_group)
         if group is None:
             raise _offline(f"the consumer group[{ask.consumer_group}] not online")
@@ -48,7 +47,6 @@ class ConsumerHandlers:
         return Reply(body=dumps(body))
 
     def producer_connections(self, call: Call, ask: ProducerGroupHeader) -> Reply:
-        """GET_PRODUCER_CONNECTION_LIST."""
         members = self.clients.producers.get(ask.producer_group)
         if members is None:
             raise Refused(
@@ -58,7 +56,6 @@ class ConsumerHandlers:
         return Reply(body=dumps(bodies.ProducerConnection(connection_set=found)))
 
     def producers(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_ALL_PRODUCER_INFO."""
         table = {
             group: [
                 bodies.ProducerInfo(
@@ -96,7 +93,6 @@ class ConsumerHandlers:
         return Reply(body=dumps(bodies.ConsumerStatus(consumer_table=table)))
 
     async def running(self, call: Call, ask: headers.RunningInfoHeader) -> Reply:
-        """GET_CONSUMER_RUNNING_INFO."""
         client = self._member(ask.consumer_group, ask.client_id)
         return await self._passed_on(
             client, ask.consumer_group, RequestCode.GET_CONSUMER_RUNNING_INFO, ask

@@ -12,7 +12,6 @@ def access_control(call: Call, ask: Header) -> Reply:
 
 
 def filter_classes(call: Call, ask: Header) -> Reply:
-    """REGISTER_FILTER_SERVER and REGISTER_MESSAGE_FILTER_CLASS."""
     raise _not_supported(call, "there are no filter classes; use tags, or SQL92")
 
 

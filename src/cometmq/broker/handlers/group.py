@@ -39,11 +39,10 @@ class GroupHandlers:
         return Reply()
 
     def all(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
         return Reply(body=dumps(self.groups.body))
 
     async def delete(self, call: Call, ask: DeleteGroupHeader) -> Reply:
-        """DELETE_SUBSCRIPTIONGROUP: how far it was stays, unless that is to go too."""
+        """DELETE_SUBSCRIPTIONGROUP: keeps its consumer offsets unless removeOffset is true."""
         name = check_group(ask.group_name)
         if is_system_group(name) or name in BUILT_IN_GROUPS:
             raise _bad(f"the group {name} is the system's own")

@@ -1,4 +1,4 @@
-"""Queues that one member of a group consumes alone."""
+"""Queue locks of orderly consumers."""
 
 import logging
 from dataclasses import dataclass
@@ -34,7 +34,6 @@ class LockHandlers:
         return reply if self.locks.file.is_saved else self._saved(reply)
 
     def unlock(self, call: Call, ask: NoHeader) -> Reply:
-        """UNLOCK_BATCH_MQ."""
         wanted = self._read(call)
         self.locks.unlock(wanted.consumer_group, wanted.mq_set, wanted.client_id)
         return Reply()

@@ -21,7 +21,6 @@ class OffsetHandlers:
     store: MessageStore
 
     def query(self, call: Call, ask: headers.QueryOffsetHeader) -> Reply:
-        """QUERY_CONSUMER_OFFSET."""
         offset = self.offsets.get(ask.consumer_group, ask.topic, ask.queue_id)
         if offset is None:
             first, _ = self._bounds(ask.topic, ask.queue_id)
@@ -46,21 +45,17 @@ class OffsetHandlers:
         return Reply()
 
     def first(self, call: Call, ask: headers.QueueHeader) -> Reply:
-        """GET_MIN_OFFSET."""
         return _offset(self._bounds(ask.topic, ask.queue_id)[0])
 
     def end(self, call: Call, ask: headers.QueueHeader) -> Reply:
-        """GET_MAX_OFFSET."""
         return _offset(self._bounds(ask.topic, ask.queue_id)[1])
 
     def by_time(self, call: Call, ask: headers.SearchOffsetHeader) -> Reply:
-        """SEARCH_OFFSET_BY_TIMESTAMP."""
         if not self._is_known(ask.topic, ask.queue_id):
             return _offset(0)
         return _offset(self.store.offset_by_time(ask.topic, ask.queue_id, ask.timestamp))
 
     def earliest(self, call: Call, ask: headers.QueueHeader) -> Reply:
-        """GET_EARLIEST_MSG_STORETIME."""
         time_ms = -1
         if self._is_known(ask.topic, ask.queue_id):
             time_ms = self.store.earliest_ms(ask.topic, ask.queue_id)

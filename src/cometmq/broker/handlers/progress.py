@@ -66,7 +66,6 @@ class ProgressHandlers:
         return Reply(body=dumps(body))
 
     def time_span(self, call: Call, ask: headers.TimeSpanHeader) -> Reply:
-        """QUERY_CONSUME_TIME_SPAN."""
         topic = self.checks.known_topic(ask.topic)
         spans = [
             self._span(ask.group, ask.topic, queue_id, call.received_ms)
@@ -93,11 +92,9 @@ class ProgressHandlers:
         return Reply(body=dumps(CorrectionOffsets(correction_offsets=found)))
 
     def all_offsets(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_ALL_CONSUMER_OFFSET."""
         return Reply(body=dumps(self.tables.offsets.body))
 
     def all_delay_offsets(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_ALL_DELAY_OFFSET."""
         return Reply(body=dumps(self.schedule.body))
 
     def _topics(self, group: str, names: Iterable[str]) -> list[TopicConfig]:

@@ -27,7 +27,7 @@ _UNITS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class QueryHandlers:
-    """Searches."""
+    """Searches by key, by offset and by queue."""
 
     checks: Checks
     store: MessageStore
@@ -60,7 +60,6 @@ class QueryHandlers:
         return Reply(header=header, body=_joined(found))
 
     def by_place(self, call: Call, ask: headers.ViewMessageHeader) -> Reply:
-        """VIEW_MESSAGE_BY_ID."""
         message = self.store.record(ask.offset)
         if message is None:
             raise Refused(

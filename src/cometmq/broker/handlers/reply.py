@@ -1,4 +1,4 @@
-"""Answers of request-reply calls: pushed to whoever asked, and kept as messages too."""
+"""Replies of request-reply calls: pushed to the requester, and also stored as messages."""
 
 import logging
 from dataclasses import dataclass
@@ -44,7 +44,6 @@ class ReplyHandlers:
     clock: Clock
 
     async def reply(self, call: Call, ask: SendHeader) -> Reply:
-        """SEND_REPLY_MESSAGE and SEND_REPLY_MESSAGE_V2."""
         config = self.checks.settings.now(BrokerConfig)
         try:
             queue_id, new_topic = destination(self.checks, ask, call.received_ms)

@@ -1,4 +1,4 @@
-"""Groups that are moved: to a time, or to where another group is."""
+"""Changes of consumer offsets: reset to a time, clone of another group's offsets."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ _FLAT_FOR = "CPP"
 
 @dataclass(frozen=True, slots=True)
 class ResetHandlers:
-    """Moves of groups."""
+    """Resets and clones of consumer offsets."""
 
     checks: Checks
     tables: Tables

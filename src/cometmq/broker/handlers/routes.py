@@ -44,7 +44,7 @@ from cometmq.settings.settings import as_texts
 
 log = logging.getLogger(__name__)
 
-_LANES = {  # and the settings, under the original's names, that say how many may wait in each
+_LANES = {  # by lane, the setting (with Apache's name) that limits it
     "send": "sendThreadPoolQueueCapacity",
     "pull": "pullThreadPoolQueueCapacity",
     "reply": "replyThreadPoolQueueCapacity",

@@ -1,4 +1,4 @@
-"""What a broker says of itself: its settings, how it is, and its statistics."""
+"""Requests about the broker itself: settings, runtime information, statistics."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from cometmq.remoting.dispatch import Call, Reply
 from cometmq.settings.settings import as_properties
 
 _NAMES_SHOWN_MAX = 100
-_NO_POOL = 2**31 - 1  # what is left of a buffer pool that there is not
+_NO_POOL = 2**31 - 1  # free buffers of a pool that does not exist here
 # Nothing here waits for a thread, or for a dispatcher behind the log; and a pull that waits for a
 # message is no load.
 _ALWAYS_ZERO = (
@@ -46,12 +46,10 @@ class RuntimeHandlers:
     schedule: Schedule
 
     async def update_config(self, call: Call, ask: NoHeader) -> Reply:
-        """UPDATE_BROKER_CONFIG."""
         await self.context.settings.update(call.command.body)
         return Reply()
 
     def config(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_BROKER_CONFIG."""
         version = DataVersion(
             counter=self.context.settings.changes, timestamp=self.context.started_ms
         )
@@ -61,7 +59,6 @@ class RuntimeHandlers:
         )
 
     def view_stats(self, call: Call, ask: ViewStatsHeader) -> Reply:
-        """VIEW_BROKER_STATS_DATA."""
         name, key = ask.stats_name, ask.stats_key
         found = self.stats.view(name, key) or self.behind.view(name, key)
         if found is None:
@@ -69,7 +66,6 @@ class RuntimeHandlers:
         return Reply(body=dumps(found))
 
     def info(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_BROKER_RUNTIME_INFO."""
         table = {
             "bootTimestamp": str(self.context.started_ms),
             "runtime": _duration(call.received_ms - self.context.started_ms),
@@ -79,7 +75,7 @@ class RuntimeHandlers:
                 self.context.settings.now(BrokerConfig).start_accept_send_request_time_stamp
             ),
             "remainTransientStoreBufferNumbs": str(_NO_POOL),
-            # Of a wait that is over nothing is told: an idle broker would look busy for ever.
+            # Only while it is busy: otherwise an idle broker would look busy.
             "pageCacheLockTimeMills": str(
                 self.storage.page_cache.took_ms
                 if self.storage.page_cache.is_busy(call.received_ms)

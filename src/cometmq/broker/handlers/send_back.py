@@ -22,7 +22,6 @@ class SendBackHandlers:
     stats: Statistics
 
     def send_back(self, call: Call, ask: SendBackHeader) -> Outcome:
-        """CONSUMER_SEND_MSG_BACK."""
         self.checks.refuse_if_closed()
         returned = self.retries.sent_back(call.link, ask)
         if returned is None:

@@ -1,4 +1,4 @@
-"""Topics, as administrators make, change, look at and delete them."""
+"""Administration of topics: create, change, list, inspect and delete."""
 
 import logging
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class TopicHandlers:
     registration: Registration
 
     async def update(self, call: Call, ask: CreateTopicHeader) -> Reply:
-        """UPDATE_AND_CREATE_TOPIC; answered once it is on disk, and announced."""
+        """UPDATE_AND_CREATE_TOPIC: answered when it is on disk and registered."""
         self._is_users(ask.topic)
         for name, count in (("read", ask.read_queue_nums), ("write", ask.write_queue_nums)):
             if not 0 <= count <= _QUEUES_MAX:
@@ -60,7 +60,7 @@ class TopicHandlers:
         return Reply()
 
     async def delete(self, call: Call, ask: TopicHeader) -> Reply:
-        """DELETE_TOPIC_IN_BROKER: with its queues, and with how far each group was in them."""
+        """DELETE_TOPIC_IN_BROKER: also its queues and the consumer offsets of all groups."""
         self._is_users(ask.topic)
         self.tables.topics.delete(ask.topic)
         self.tables.offsets.forget_topic(ask.topic)
@@ -71,11 +71,9 @@ class TopicHandlers:
         return Reply()
 
     def all(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_ALL_TOPIC_CONFIG."""
         return Reply(body=dumps(self.tables.topics.body))
 
     def stats(self, call: Call, ask: TopicHeader) -> Reply:
-        """GET_TOPIC_STATS_INFO."""
         topic = self.checks.known_topic(ask.topic)
         count = max(topic.read_queue_nums, topic.write_queue_nums)
         table = {
@@ -85,12 +83,11 @@ class TopicHandlers:
         return Reply(body=dumps(TopicStats(offset_table=table)))
 
     def system(self, call: Call, ask: NoHeader) -> Reply:
-        """GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
         names = sorted(SYSTEM_TOPICS | self.tables.topics.system.keys())
         return Reply(body=dumps(TopicList(topic_list=names)))
 
     def consumers(self, call: Call, ask: TopicHeader) -> Reply:
-        """QUERY_TOPIC_CONSUME_BY_WHO: groups that subscribe to it, or have been somewhere in it."""
+        """QUERY_TOPIC_CONSUME_BY_WHO: groups that subscribe to it or have an offset in it."""
         online = {
             name
             for name, group in self.tables.clients.consumers.items()
@@ -100,15 +97,14 @@ class TopicHandlers:
         return Reply(body=dumps(GroupList(group_list=names)))
 
     async def clean_unused(self, call: Call, ask: NoHeader) -> Reply:
-        """CLEAN_UNUSED_TOPIC: queues on disk whose topic is no more."""
+        """CLEAN_UNUSED_TOPIC: delete queues on disk whose topic is unknown."""
         for name in self.storage.facts.topics():
             if self.tables.topics.get(name) is None and not is_system_topic(name):
-                log.info("queues of %s deleted: there is no such topic", name)
+                log.info("deleting the queues of unknown topic %s", name)
                 await self.storage.store.delete_topic(name)
         return Reply()
 
     def clean_expired(self, call: Call, ask: NoHeader) -> Reply:
-        """DELETE_EXPIRED_COMMITLOG."""
         self.storage.store.clean()
         return Reply()
 

@@ -22,7 +22,6 @@ class TransactionHandlers:
         return self.answers.to(self.transactions.end(ask, call.received_ms))
 
     def resume(self, call: Call, ask: ResumeCheckHeader) -> Outcome:
-        """RESUME_CHECK_HALF_MESSAGE."""
         if ask.msg_id is None:
             raise Refused(ResponseCode.SYSTEM_ERROR, "msgId is missing")
         return self.answers.to(self.transactions.resume(ask.msg_id, call.received_ms))

@@ -1,4 +1,4 @@
-"""How far a group is behind in a queue, told when somebody asks: a pull does nothing for it.
+"""Consumer lag of a group in a queue. It is computed on request, so pulls pay nothing for it.
 
 The original notes it at each pull, and writes it to a log of its own.
 """
@@ -40,11 +40,11 @@ class FallBehind:
         return BrokerStats(stats_day=item, stats_hour=item, stats_minute=item)
 
     def _size(self, topic: str, queue_id: int, wanted: int) -> int:
-        """Bytes of the log from the first message that it wants on; 0 if there is none."""
+        """Bytes of the log from the next message of the group on; 0 without lag."""
         units = self.facts.store.units(topic, queue_id, wanted, 1)
         return self.facts.store.log_bounds[1] - units[0].physical_offset if units else 0
 
     def _ms(self, topic: str, queue_id: int, wanted: int) -> int:
-        """How long the first message that it wants has been there; 0 if there is none."""
+        """The age of the next message of the group in ms; 0 without lag."""
         stored_ms = self.facts.stored_ms(topic, queue_id, wanted)
         return max(self.clock.wall_ms() - stored_ms, 0) if stored_ms >= 0 else 0

@@ -117,7 +117,6 @@ class Items:
         return total
 
     def sample(self, period: Period, now_ms: int) -> None:
-        """Of each item."""
         self.total.sample(period, now_ms)
         for item in self._all():
             item.sample(period, now_ms)
@@ -146,7 +145,6 @@ class Rate:
         self._totals = deque([(now_ms, 0)], max(self._WINDOWS_S) + 1)
 
     def sample(self, now_ms: int, total: int) -> None:
-        """Once a second."""
         self._totals.append((now_ms, total))
 
     def text(self, now_ms: int, total: int) -> str:

@@ -13,7 +13,7 @@ _LINE = 8  # bytes of a bit map
 
 
 class _ShownExtension(Body):
-    """As the original writes its own; bits in base 64."""
+    """In the format of Apache RocketMQ, with bits in base 64."""
 
     filter_bit_map: str | None = None
     msg_store_time: Int64 = 0

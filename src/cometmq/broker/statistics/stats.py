@@ -43,7 +43,7 @@ class Statistics:
         self.failed_puts = 0
         now_ms = clock.monotonic_ms()
         self.took = LatencyHistogram(now_ms)
-        self.put_took = self.took.add  # a put was done in so many ms
+        self.put_took = self.took.add  # takes the duration of a put in ms
         self._due_ms = [now_ms + period.every_ms for period in PERIODS]
         self._rates = {name: Rate(now_ms) for name in self._totals()}
         self._today = self._date()
@@ -55,7 +55,7 @@ class Statistics:
     # What sends and pulls call
 
     def put(self, topic: str, queue_id: int, count: int, size: int) -> None:
-        """So many messages, with so many bytes in all, were stored."""
+        """Count stored messages and their bytes."""
         queues = self._put_queues.get(topic)
         item = queues.get(queue_id) if queues is not None else None
         if item is None:
@@ -79,7 +79,7 @@ class Statistics:
             item.times += 1
 
     def got(self, group: str, topic: str, queue_id: int, count: int, size: int) -> None:
-        """A group was given so many messages."""
+        """Count messages that were delivered to a group."""
         name = topic + _SEPARATOR + group
         queues = self._get_queues.get(name)
         item = queues.get(queue_id) if queues is not None else None
@@ -139,7 +139,7 @@ class Statistics:
         return datetime.fromtimestamp(self._clock.wall_ms() / 1000).astimezone().date()
 
     def _totals(self) -> dict[str, int]:
-        """What is told as rates, by their names."""
+        """The rates of runtime information, by name."""
         gets = self.gets.total
         return {
             "putTps": self.puts.total.count,

@@ -18,12 +18,12 @@ class StoreFacts:
     disk: Disk
 
     def stored_ms(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """When the message at an offset of a queue was stored; -1 if there is none."""
+        """When the message at an offset of a queue was stored; -1 if it is empty."""
         record = self.store.message(topic, queue_id, queue_offset)
         return record.stored_ms if record is not None else NEVER_MS
 
     def last_stored_ms(self, topic: str, queue_id: int) -> int:
-        """When the newest message of a queue was stored; -1 if there is none."""
+        """When the newest message of a queue was stored; -1 if it is empty."""
         first, end = self.store.bounds(topic, queue_id)
         return self.stored_ms(topic, queue_id, end - 1) if end > first else NEVER_MS
 

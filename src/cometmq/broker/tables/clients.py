@@ -1,4 +1,4 @@
-"""Who is connected: producers, consumers, what each group subscribes to, and when it was heard."""
+"""Connected clients: producers, consumers, subscriptions of groups, and last heartbeats."""
 
 import logging
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ class Client(msgspec.Struct):
 
 
 class ConsumerGroup(msgspec.Struct):
-    """The members of a group, and what they want; the last one to say so decides."""
+    """The members of a group and their subscriptions. The last heartbeat decides."""
 
     consume_type: ConsumeType
     message_model: MessageModel
@@ -40,10 +40,10 @@ class ConsumerGroup(msgspec.Struct):
     members: dict[Link, Client] = {}
     subscriptions: dict[str, Subscription] = {}
     said: dict[str, frozenset[tuple[str, str, str]]] = {}  # client id: topic, kind, expression
-    retries: dict[Link, int] = {}  # how often at the most a message comes again, as a member said
+    retries: dict[Link, int] = {}  # maximum redeliveries, by member
 
     def take(self, data: ConsumerData) -> bool:
-        """What a member says it wants; did anything change?"""
+        """Apply the heartbeat of a member. Returns whether the subscriptions changed."""
         self.consume_type = data.consume_type
         self.message_model = data.message_model
         self.consume_from = data.consume_from_where
@@ -60,7 +60,7 @@ class ConsumerGroup(msgspec.Struct):
         return is_changed
 
     def forget_what_was_said(self, client_id: str) -> None:
-        """Of a member that is gone, unless another has its id."""
+        """Forget the subscriptions of a member that left, unless another one has its id."""
         if all(client.client_id != client_id for client in self.members.values()):
             self.said.pop(client_id, None)
 
@@ -98,7 +98,7 @@ class Clients:
         self._groups_of: dict[Link, tuple[set[str], set[str]]] = {}  # as producer, as consumer
 
     def heard(self, beat: Heartbeat, client: Client) -> list[str]:
-        """A heartbeat; the consumer groups whose members or subscriptions changed by it."""
+        """Apply a heartbeat. Returns the consumer groups that it changed."""
         produces, consumes = self._groups_of.setdefault(client.link, (set(), set()))
         for producer in beat.producer_data_set:
             self.producers.setdefault(producer.group_name, {})[client.link] = client
@@ -140,7 +140,7 @@ class Clients:
     def leave(
         self, link: Link, producer_group: str | None, consumer_group: str | None
     ) -> list[str]:
-        """A client takes its leave of a group; the consumer groups that changed by it."""
+        """Remove a client from a group. Returns the consumer groups that changed."""
         produces, consumes = self._groups_of.get(link, (set(), set()))
         if producer_group is not None and producer_group in produces:
             self._drop_producer(producer_group, link)
@@ -155,7 +155,7 @@ class Clients:
         return changed
 
     def drop(self, link: Link) -> list[str]:
-        """A connection is gone; the consumer groups that changed by it."""
+        """Remove a closed connection. Returns the consumer groups that changed."""
         produces, consumes = self._groups_of.pop(link, (set(), set()))
         for group in produces:
             self._drop_producer(group, link)
@@ -164,7 +164,7 @@ class Clients:
         return list(consumes)
 
     def silent(self, now_ms: int) -> list[Link]:
-        """Connections with a member that was not heard of for too long; who lives comes back."""
+        """Connections with a member whose last heartbeat is too old. Live clients reconnect."""
         return [
             link
             for link in self._groups_of
@@ -183,7 +183,7 @@ class Clients:
         return next((client for client in members if client.client_id == client_id), None)
 
     def retries_max(self, group: str, link: Link, said: int | None) -> int | None:
-        """How often a message comes again to a group, when a client says how often it wants it.
+        """The maximum redeliveries of a group, after a client has given its own limit.
 
         A client that is no member speaks for itself, and only where no member has spoken.
         """

@@ -1,4 +1,4 @@
-"""Who a broker is, as everybody is told."""
+"""The identity of a broker: names, addresses and role, as name servers and clients see it."""
 
 import socket
 from dataclasses import dataclass

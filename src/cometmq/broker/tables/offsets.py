@@ -1,4 +1,4 @@
-"""How far each group is: the next offset it wants, by topic and queue."""
+"""Consumer offsets: the next offset of each group, by topic and queue."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,6 @@ class ConsumerOffsets:
         self.file = KeptTable(disk, path, lambda: self.body)
 
     def load(self) -> None:
-        """Read the file."""
         kept = self.file.read(ConsumerOffsetTable)
         if kept is not None:
             self._offsets = kept.offset_table

@@ -29,7 +29,7 @@ class KeptTable:
         self._is_soon = False
 
     def read(self, shape: type[B]) -> B | None:
-        """What the file holds; None if there is none."""
+        """The content of the file; None if the file is missing."""
         return self._file.read(lambda content: loads(_readable(content), shape))
 
     def set_aside(self) -> None:

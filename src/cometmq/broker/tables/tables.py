@@ -34,7 +34,6 @@ class Tables:
         self.clients = clients
 
     def load(self) -> None:
-        """Read all files."""
         self.topics.load()
         self.groups.load()
         self.offsets.load()

@@ -1,4 +1,4 @@
-"""A table by name with a version, kept in a file; whoever has a copy of it is told of changes."""
+"""A table with a version, persisted in a file. Owners of copies are notified of changes."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -34,7 +34,7 @@ class VersionedTable(ABC, Generic[C]):
 
     @abstractmethod
     def _name_of(self, entry: C) -> str:
-        """Its name."""
+        """The key of a row."""
 
     @abstractmethod
     def _check(self, name: str) -> str:
@@ -42,19 +42,18 @@ class VersionedTable(ABC, Generic[C]):
 
     @property
     def version(self) -> DataVersion:
-        """Another one after each change."""
+        """It differs after each change."""
         return self._version
 
-    def on_change(self, told: Callable[[], None]) -> None:
-        """Who is told of each change, from now on."""
-        self._listeners.append(told)
+    def on_change(self, changed: Callable[[], None]) -> None:
+        """Register a callback for changes."""
+        self._listeners.append(changed)
 
     def names(self) -> list[str]:
-        """Of all entries."""
         return list(self._entries)
 
     def put(self, entry: C) -> None:
-        """Make or change one; it is on disk after `file.save`."""
+        """Create or change an entry. It is on disk after `file.save`."""
         name = self._check(self._name_of(entry))
         if self._entries.get(name) == entry:
             return
@@ -63,12 +62,12 @@ class VersionedTable(ABC, Generic[C]):
         self.touch()
 
     def keep(self, entry: C) -> None:
-        """Make one that is not there: what it was meant for was not refused."""
+        """Create an entry unless it exists, once the request that needs it has succeeded."""
         if self._name_of(entry) not in self._entries:
             self.put(entry)
 
     def delete(self, name: str) -> bool:
-        """Forget one; was it there?"""
+        """Remove an entry. Returns whether it existed."""
         entry = self._entries.pop(name, None)
         if entry is None:
             return False
@@ -77,7 +76,7 @@ class VersionedTable(ABC, Generic[C]):
         return True
 
     def touch(self) -> None:
-        """The table is another one than before: who keeps a copy is told."""
+        """Increment the version and run the callbacks."""
         self._version = DataVersion(
             counter=self._version.counter + 1, timestamp=self._clock.wall_ms()
         )
