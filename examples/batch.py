@@ -1,4 +1,4 @@
-"""Many messages in one frame. What is too large for one leaves in several, in order."""
+"""Send many messages in one request. A batch that is too large is sent in several, in order."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from cometmq import Message, Producer
 async def main() -> None:
     messages = [
         Message("ExampleBatches", bytes(1000), tags="TagA", keys=f"OrderID{number}")
-        for number in range(10_000)  # 10 MB, where a broker takes 4 at a time
+        for number in range(10_000)  # 10 MB; a broker accepts 4 MB per request
     ]
     async with Producer("example-batches") as producer:
         results = await producer.send_batch(messages)

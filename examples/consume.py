@@ -1,4 +1,4 @@
-"""Consume messages as a member of a group, until ten have come."""
+"""Consume ten messages as a member of a group."""
 
 import asyncio
 

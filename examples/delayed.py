@@ -1,4 +1,4 @@
-"""A message that is delivered later: level 1 of the broker's table is one second, 18 two hours."""
+"""Send a delayed message: level 1 of the default table is one second, level 18 two hours."""
 
 import asyncio
 import time

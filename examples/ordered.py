@@ -1,4 +1,4 @@
-"""The steps of one order stay in order: one queue by its key, one listener call at a time."""
+"""Keep the steps of each order in sequence: one queue per key, one listener call at a time."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Send messages and wait for each answer: the usual way, for what must not be lost."""
+"""Send messages and wait for each result: the usual way if no message may be lost."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from cometmq import Message, Producer
 
 
 async def main() -> None:
-    async with Producer("example-senders") as producer:  # the name server is of NAMESRV_ADDR
+    async with Producer("example-senders") as producer:  # the name server comes from NAMESRV_ADDR
         for number in range(10):
             message = Message("ExampleTopic", f"Hello {number}", tags="TagA", keys=f"key-{number}")
             result = await producer.send(message)

@@ -1,4 +1,4 @@
-"""Send without waiting: a function of yours is called with each answer, or with the error."""
+"""Send without waiting: a callback receives each result or error."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ async def main() -> None:
         for number in range(100):
             message = Message("ExampleTopic", f"Hello {number}", tags="TagA", keys="OrderID188")
             producer.send_soon(message, answered)
-        await producer.flush()  # until all are answered
+        await producer.flush()  # wait for all results
 
 
 asyncio.run(main())

@@ -1,4 +1,4 @@
-"""Send and forget: for logs and the like, where speed matters and a loss does not."""
+"""Send one-way, without a result: for data such as logs, where a loss is acceptable."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Take only messages whose properties fit an expression. Brokers need enablePropertyFilter."""
+"""Filter messages by an SQL expression. Brokers need enablePropertyFilter=true."""
 
 import asyncio
 

@@ -1,21 +1,21 @@
-"""A message that is delivered if a local transaction commits, and only then."""
+"""Send a message that is delivered only if a local transaction commits."""
 
 import asyncio
 
 from cometmq import Message, ReceivedMessage, TransactionProducer, TransactionState
 
-paid: dict[str, bool] = {}  # in your program: a table of its database
+paid: dict[str, bool] = {}  # in a real program: a database table
 
 
 async def pay(message: Message) -> TransactionState:
-    """The local transaction. It may also end as UNKNOWN: then the broker asks later."""
+    """The local transaction. It may also return UNKNOWN; then the broker checks later."""
     (order,) = message.keys
     paid[order] = int(order) % 2 == 0
     return TransactionState.COMMIT if paid[order] else TransactionState.ROLLBACK
 
 
 async def was_paid(message: ReceivedMessage) -> TransactionState:
-    """Asked by the broker when it has not heard how a transaction ended."""
+    """Called when the broker does not know the outcome of a transaction."""
     (order,) = message.keys
     return TransactionState.COMMIT if paid.get(order) else TransactionState.ROLLBACK
 

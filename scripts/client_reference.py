@@ -60,6 +60,10 @@ _FORMER: Mapping[type[Any], str] = {
     " consumer_pull_timeout_ms",
     AdminConfig: "timeout_ms",
 }
+_INNER: Mapping[type[Any], str] = {
+    cometmq.Producer: "check_open check_transaction send_marked take_reply",
+    cometmq.Tracer: "add",
+}
 _ENTRY = re.compile(r"^        (\w+): ")
 
 
@@ -160,7 +164,7 @@ def durations() -> Iterator[tuple[str, str]]:
     for owner, kind in public:
         if not inspect.isclass(kind) or issubclass(kind, Error) or hasattr(kind, "_renamed"):
             continue
-        for name in ("__init__", *sorted(vars(kind))):
+        for name in sorted(vars(kind)):
             function = vars(kind).get(name)
             if (name.startswith("_") and name != "__init__") or not inspect.isfunction(function):
                 continue
@@ -168,6 +172,13 @@ def durations() -> Iterator[tuple[str, str]]:
                 if parameter.annotation in (Duration, Timeout):
                     shown = owner if name == "__init__" else f"{owner}.{name}"
                     yield shown, parameter.name
+
+
+def _no_longer_public() -> Iterator[str]:
+    for owner, names in _INNER.items():
+        for name in names.split():
+            assert not hasattr(owner, name), f"{owner.__name__}.{name} is public"
+            yield f"`{owner.__name__}.{name}`"
 
 
 def migrating() -> str:
@@ -202,7 +213,12 @@ def migrating() -> str:
             "|---|---|",
             *(f"| `{function}` | `{argument}` |" for function, argument in durations()),
             "",
-            "The clients of `cometmq.blocking` have the same arguments.",
+            "The clients of `cometmq.blocking` have the same arguments. `Suspend(ms=...)` is now",
+            "`Suspend(delay=...)`.",
+            "",
+            "## Methods that are no longer public",
+            "",
+            "They served other parts of the clients: " + ", ".join(_no_longer_public()) + ".",
             "",
             "## One base for all exceptions",
             "",
@@ -218,6 +234,11 @@ def migrating() -> str:
             "| exception | fault | retryable | stored | also |",
             "|---|---|---|---|---|",
             *_exceptions(),
+            "",
+            "## Retries",
+            "",
+            "The timeout of a send covers all attempts. A send waits before it returns to a broker",
+            "that failed it: `ProducerConfig.retry_backoff`. With 0, retries are immediate.",
             "",
             "## Settings are checked",
             "",

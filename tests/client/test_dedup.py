@@ -94,7 +94,7 @@ def test_who_lost_the_lease_cannot_release_it(store):
 
 
 def test_done_ends_with_the_retention(clock, store):
-    dedup = Dedup(store, retention=timedelta(hours=1))
+    dedup = Dedup(store, retention=3600)
     dedup.begin(MESSAGE).done()
     clock._monotonic_ms += 3_599_999
     assert dedup.begin(MESSAGE).verdict is KeyVerdict.SKIP
@@ -120,9 +120,11 @@ def test_no_key_or_several_need_a_choice(keys):
         only_key(received(properties={"KEYS": keys}))
 
 
-@pytest.mark.parametrize("times", [{"lease": timedelta(0)}, {"retention": timedelta(-1)}])
+@pytest.mark.parametrize(
+    "times", [{"lease": timedelta(0)}, {"lease": 0}, {"retention": timedelta(-1)}, {"lease": "1h"}]
+)
 def test_times_are_positive(store, times):
-    with pytest.raises(BadSetting, match="at least a millisecond"):
+    with pytest.raises(BadSetting, match=r"^(lease|retention) is .*: it must be "):
         Dedup(store, **times)
 
 

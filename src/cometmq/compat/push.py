@@ -61,7 +61,7 @@ class ConsumeConcurrentlyContext:
         return self.delayLevelWhenNextConsume
 
     def setDelayLevelWhenNextConsume(self, level: int) -> None:
-        """When the rest comes again; -1 makes them dead letters."""
+        """Set the delay level of the redelivery; -1 makes dead letters."""
         self.delayLevelWhenNextConsume = level
 
 
@@ -88,7 +88,7 @@ class ConsumeOrderlyContext:
         return self.suspendCurrentQueueTimeMillis
 
     def setSuspendCurrentQueueTimeMillis(self, ms: int) -> None:
-        """How long the queue waits before its messages come again."""
+        """Set how long the queue is suspended before the redelivery."""
         self.suspendCurrentQueueTimeMillis = ms
 
 

@@ -23,6 +23,7 @@ from uuid import uuid4
 from cometmq.client.consumer.shared.outcomes import Ack, Retry, Rollback, Suspend
 from cometmq.client.dedup.attempt import DedupStore, KeyAttempt
 from cometmq.client.dedup.guarded_call import BatchRound, OneRound, Round
+from cometmq.client.durations import Duration, duration_ms
 from cometmq.client.message import ReceivedMessage
 from cometmq.errors import BadMessage, BadSetting
 
@@ -44,8 +45,13 @@ def is_consumed(result: object) -> bool:
 class Dedup:
     """Decides by business key whether a listener runs.
 
-    `key` gives the business key of a message, by default its only key; `scope` keeps groups that
-    share a store apart.
+    Args:
+        store: Stores the keys in progress and the keys that are done.
+        key: Returns the business key of a message; by default its only key.
+        scope: Separates groups that share a store.
+        lease: How long a key is in progress before another consumer may process it; seconds or a
+            timedelta, at least the longest run of the listener.
+        retention: How long a key is remembered after it is done; seconds or a timedelta.
     """
 
     def __init__(
@@ -54,8 +60,8 @@ class Dedup:
         key: Callable[[ReceivedMessage], str] | None = None,
         *,
         scope: str = "",
-        lease: timedelta = LEASE,
-        retention: timedelta = RETENTION,
+        lease: Duration = LEASE,
+        retention: Duration = RETENTION,
     ) -> None:
         self._store = store
         self._key = key or only_key
@@ -162,8 +168,8 @@ def only_key(message: ReceivedMessage) -> str:
     return keys[0]
 
 
-def _positive_ms(name: str, value: timedelta) -> int:
-    milliseconds = value // timedelta(milliseconds=1)
+def _positive_ms(name: str, value: Duration) -> int:
+    milliseconds = duration_ms(value, name)
     if milliseconds < 1:
-        raise BadSetting(f"{name} is {value}: it must be at least a millisecond")
+        raise BadSetting(f"{name} is {value!r}: it must be at least a millisecond")
     return milliseconds
