@@ -8,7 +8,7 @@ import resource
 from pathlib import Path
 
 _RESERVE_MAX = 512
-_RESERVE_SHARE = 4  # one in so many, if the limit is low
+_RESERVE_SHARE = 4  # a quarter of the limit, if the limit is low
 _LISTINGS = ("/proc/self/fd", "/dev/fd")
 _UNLIMITED = 1 << 30
 

@@ -1,4 +1,4 @@
-"""The file system, as the Disk seam: what it says is durable survives a power cut."""
+"""RealDisk: the file system behind the Disk interface, with durable writes."""
 
 import errno
 import fcntl
@@ -15,13 +15,13 @@ from cometmq.region import RealRegion, naming
 
 T = TypeVar("T")
 
-_OPEN_MAX = 256  # files that `write_all` has open, if there are descriptors for them
-_SYNCS_MAX = 32  # of them that are synced side by side: the disk serves those that wait by one
-_THREADS_MAX = 4  # flushes of log, queues and index, and the making of a file, side by side
+_OPEN_MAX = 256  # open files of `write_all`, if there are enough descriptors
+_SYNCS_MAX = 32  # concurrent syncs: the disk serves waiting syncs with one flush
+_THREADS_MAX = 4  # flushes of log, queues and index, and file creation
 
-# How a file without a name is opened, which gets one once it is complete; 0 where there are none.
+# The flag that opens a file without a name, which is linked once it is complete; 0 if unsupported.
 _NAMELESS: int = getattr(os, "O_TMPFILE", 0)
-# What is said where they are not known, by a file system or a sandbox, or cannot get a name.
+# Errors of file systems and sandboxes that do not support files without a name.
 _KNOWS_NO_NAMELESS = (
     errno.EOPNOTSUPP,
     errno.EISDIR,
@@ -40,42 +40,43 @@ class RealLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let others in."""
         os.close(self._descriptor)
 
 
 class RealDisk:
-    """See the top of the file."""
+    """Files of the operating system. Writes that are documented as durable are fsynced."""
 
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
         self._syncers: ThreadPoolExecutor | None = None
-        # Half of the reserve: the other half is for files of the log and the index that are made.
+        # Half of the reserve: the other half is for new files of the log and the index.
         self._open_max = max(1, min(_OPEN_MAX, descriptors.reserve(descriptors.limit()) // 2))
         self._syncs_max = min(_SYNCS_MAX, self._open_max)
-        self._unsynced_folders: set[Path] = set()  # a failed `write_all` leaves some to the next
+        self._unsynced_folders: set[Path] = (
+            set()
+        )  # a failed `write_all` leaves them to the next one
 
     def read(self, path: Path) -> bytes:
         """The content of a file."""
         return path.read_bytes()
 
     def replace(self, path: Path, content: bytes) -> None:
-        """Temp file, fsync, rename, fsync of the folder."""
-        path = path.resolve()  # a link stays one
+        """Write a temporary file, fsync, rename it, fsync the folder."""
+        path = path.resolve()  # a symbolic link stays a link
         with naming(path), _new_file(path) as descriptor:
             if path.exists():
                 os.fchmod(descriptor, path.stat().st_mode & 0o7777)
             _write_all(descriptor, content, 0)
 
     def back_up(self, path: Path) -> None:
-        """With its mode: it may hold a password."""
+        """Copy the mode as well: the file may contain a password."""
         content, mode = path.read_bytes(), path.stat().st_mode & 0o7777
         with _new_file(path.with_name(f"{path.name}.bak")) as descriptor:
             os.fchmod(descriptor, mode)
             _write_all(descriptor, content, 0)
 
     def create(self, path: Path, size: int) -> RealRegion:
-        """Without a name until it is allocated: a full disk is told now, and by no signal later."""
+        """Allocate it now: a full disk is an OSError here and would be a SIGBUS later."""
 
         def allocate(descriptor: int) -> None:
             os.posix_fallocate(descriptor, 0, size)
@@ -88,7 +89,6 @@ class RealDisk:
             return self.map(path, size)
 
     def map(self, path: Path, size: int) -> RealRegion:
-        """Shared, to read and write."""
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             found = os.fstat(descriptor).st_size
@@ -100,39 +100,37 @@ class RealDisk:
             raise
 
     def size(self, path: Path) -> int:
-        """Of a file."""
         return path.stat().st_size
 
     def modified_ms(self, path: Path) -> int:
-        """Its mtime, which a mapped file gets when its pages are written out."""
+        """The mtime. That of a mapped file changes when its pages are written out."""
         return path.stat().st_mtime_ns // 1_000_000
 
     def read_at(self, path: Path, offset: int, size: int) -> bytes:
-        """One pread."""
         with _opened(path, os.O_RDONLY) as descriptor:
-            try:  # not `naming`: consumers wait for it
+            try:  # not `naming`, which is slower: consumers wait for this
                 return os.pread(descriptor, size, offset)
             except OSError as error:
                 error.filename = str(path)
                 raise
 
     def write_at(self, path: Path, offset: int, data: bytes, file_size: int) -> None:
-        """A full disk is an OSError here, where a mapped hole would be a signal."""
+        """Not mapped: on a full disk this raises OSError; a write to a mapped hole is a SIGBUS."""
         if not path.exists():
             with naming(path):
                 _make_folder(path.parent)
                 os.close(_made(path, lambda descriptor: os.ftruncate(descriptor, file_size)))
                 _sync_folder(path.parent)
         with naming(path), _opened(path, os.O_WRONLY) as descriptor:
-            if os.fstat(descriptor).st_size < file_size:  # a crash came before it was whole
+            if os.fstat(descriptor).st_size < file_size:  # a crash left it incomplete
                 os.ftruncate(descriptor, file_size)
             _write_all(descriptor, data, offset)
             os.fdatasync(descriptor)
 
     def write_all(self, writes: Sequence[tuple[Path, int, bytes, int]]) -> None:
-        """Everything of a batch is written before anything is synced, and then side by side.
+        """Write all files of a batch, then sync them concurrently.
 
-        The first sync then takes the names and sizes of all along, and the disk joins the others.
+        The first sync then covers the metadata of all files, and the disk merges the others.
         """
         for start in range(0, len(writes), self._open_max):
             with ExitStack() as opened:
@@ -147,7 +145,7 @@ class RealDisk:
         self._unsynced_folders.difference_update(folders)
 
     def _sync_side_by_side(self, sync: Callable[[T], None], things: list[T]) -> None:
-        """Each thread its share; when this returns, or fails, none is at work any more."""
+        """Sync on several threads. No thread is still working when this returns or raises."""
         if self._syncers is None:
             self._syncers = ThreadPoolExecutor(self._syncs_max, thread_name_prefix="sync")
 
@@ -163,7 +161,7 @@ class RealDisk:
             one.result()
 
     def _written(self, path: Path, offset: int, data: bytes, file_size: int) -> int:
-        """The file, open, to be synced."""
+        """Write to a file and return its open descriptor, to be synced."""
 
         def write(descriptor: int) -> None:
             with naming(path):
@@ -184,7 +182,7 @@ class RealDisk:
         return descriptor
 
     def _note_new(self, path: Path) -> None:
-        """Make the folders of a new file; those that get a new name are to be synced."""
+        """Create the folders of a new file; `write_all` syncs the folders that got a new entry."""
         folder = path.parent
         if folder in self._unsynced_folders:
             return
@@ -194,7 +192,7 @@ class RealDisk:
         self._unsynced_folders.add(folder)
 
     def delete(self, path: Path) -> None:
-        """Unlink, fsync of the folder."""
+        """Unlink it and fsync the folder."""
         try:
             path.unlink(missing_ok=True)
         except NotADirectoryError as error:
@@ -204,7 +202,7 @@ class RealDisk:
             _sync_folder(path.parent)
 
     def move(self, path: Path, to: Path) -> None:
-        """Rename, fsync of both folders."""
+        """Rename it and fsync both folders."""
         _make_folder(to.parent)
         path.replace(to)
         _sync_folder(to.parent)
@@ -224,12 +222,11 @@ class RealDisk:
         return used / (used + stat.f_bavail) if used + stat.f_bavail else 1.0
 
     def capacity(self, folder: Path) -> tuple[int, int]:
-        """Free is what others than root may use."""
+        """Free bytes do not include those reserved for root."""
         stat = _file_system_of(folder)
         return stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize
 
     def lock(self, path: Path) -> RealLock:
-        """By flock."""
         _make_folder(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -242,7 +239,7 @@ class RealDisk:
         return RealLock(descriptor)
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
-        """On one of a few threads, made at the first use."""
+        """Run it on one of a few threads, which are started at the first use."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="disk")
         return self._threads.submit(work)
@@ -259,7 +256,7 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[int]:
-    """A file under another name, which takes its own once it is complete and durable."""
+    """A temporary file that is renamed to `path` once it is complete and durable."""
     _make_folder(path.parent)
     temp = _temp_of(path)
     try:
@@ -268,24 +265,24 @@ def _new_file(path: Path) -> Iterator[int]:
             os.fsync(descriptor)
         temp.replace(path)
     except BaseException:
-        with suppress(OSError):  # the first error is the one to tell
+        with suppress(OSError):  # the first error is the one to report
             temp.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
 
 
 def _made(path: Path, fill: Callable[[int], None]) -> int:
-    """A new file, open, that gets its name after `fill`: a killed process leaves no half of one.
+    """Create a file that gets its name after `fill`, so that a killed process leaves no part of it.
 
-    Nor one of another name, where the file system knows files without: the original refuses a
-    store in which a file of log or queues has another size, or a name that is no number.
+    If the file system supports files without a name, it leaves no temporary file either: Apache's
+    broker refuses a store with a log or queue file of another size or a name that is not a number.
     """
     descriptor = _made_nameless(path, fill) if _NAMELESS else None
     return _made_by_temp(path, fill) if descriptor is None else descriptor
 
 
 def _made_nameless(path: Path, fill: Callable[[int], None]) -> int | None:
-    """None where there are no files without a name, or they cannot get one."""
+    """Returns None if the file system does not support files without a name."""
     try:
         descriptor = os.open(path.parent, _NAMELESS | os.O_RDWR | os.O_CLOEXEC, 0o644)
     except OSError as error:
@@ -305,9 +302,9 @@ def _made_nameless(path: Path, fill: Callable[[int], None]) -> int | None:
 
 def _give_name(descriptor: int, path: Path) -> bool:
     source = f"/proc/self/fd/{descriptor}"
-    try:  # without a folder, os.link would make a link to the link that `source` is
+    try:  # without src_dir_fd, os.link would link the symbolic link itself
         os.link(source, path, src_dir_fd=descriptor)
-    except FileExistsError:  # its folder could not be synced, and it was never in use
+    except FileExistsError:  # left by a failed sync of its folder, and never used
         path.unlink()
         return _give_name(descriptor, path)
     except OSError as error:
@@ -326,7 +323,7 @@ def _made_by_temp(path: Path, fill: Callable[[int], None]) -> int:
         temp.replace(path)
     except BaseException:
         os.close(descriptor)
-        with suppress(OSError):  # the first error is the one to tell
+        with suppress(OSError):  # the first error is the one to report
             temp.unlink(missing_ok=True)
         raise
     return descriptor
@@ -344,13 +341,13 @@ def _write_all(descriptor: int, data: bytes, offset: int) -> None:
 
 
 def _file_system_of(folder: Path) -> os.statvfs_result:
-    while not folder.exists():  # it will be made there
+    while not folder.exists():  # it will be created there
         folder = folder.parent
     return os.statvfs(folder)
 
 
 def _make_folder(folder: Path) -> None:
-    """With its parents; each is durable in the one above it."""
+    """Create a folder and its parents, each durable in its parent."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(exist_ok=True)

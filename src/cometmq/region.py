@@ -1,4 +1,4 @@
-"""A file of fixed size that is mapped: what a log is written to."""
+"""RealRegion: a mapped file of fixed size, for the log and the index."""
 
 import errno
 import logging
@@ -12,15 +12,15 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 _PAGE_SIZE = mmap.PAGESIZE
-_TOUCHED_PAGES_MAX = 64  # at a time: the interpreter lock is held meanwhile
-_LOCKED_TOGETHER = 16 << 20  # bytes; the same holds: a millisecond or two
-_MAP_LOCKED = 0x2000 if sys.platform == "linux" else 0  # for which the module has no name
+_TOUCHED_PAGES_MAX = 64  # in one call, which holds the interpreter lock
+_LOCKED_TOGETHER = 16 << 20  # bytes in one call, which holds the interpreter lock for 1 to 2 ms
+_MAP_LOCKED = 0x2000 if sys.platform == "linux" else 0  # the mmap module does not define it
 _LOCKED = mmap.MAP_SHARED | _MAP_LOCKED
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors of calls that take a descriptor name no file: add it."""
+    """Add the path to errors of calls that take a descriptor."""
     try:
         yield
     except OSError as error:
@@ -30,7 +30,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 class RealRegion:
-    """A mapped file. Its descriptor stays open: write errors are reported to it."""
+    """A mapped file. Its descriptor stays open, because the kernel reports write errors to it."""
 
     def __init__(self, path: Path, descriptor: int, size: int) -> None:
         self.path = path
@@ -40,8 +40,8 @@ class RealRegion:
         self._locks: list[mmap.mmap] = []
 
     def find(self, pattern: bytes, start: int) -> int:
-        """By the map's own search, at memory speed, and not in what was never written."""
-        assert pattern[:1] != b"\0" != pattern[-1:], "it cannot reach into what was never written"
+        """Search the parts of the file that were written, at memory speed."""
+        assert pattern[:1] != b"\0" != pattern[-1:], "a match must not reach into a hole"
         for begin, end in self.used(start):
             found = self._map.find(pattern, begin, end)
             if found >= 0:
@@ -49,9 +49,9 @@ class RealRegion:
         return -1
 
     def used(self, start: int) -> list[tuple[int, int]]:
-        """As the file system knows it: to read a gigabyte that was never written takes seconds.
+        """Ask the file system: reading a gigabyte of holes would take seconds.
 
-        Not one by one: a read at the end of a stretch, by reading ahead, makes it longer.
+        Returns a list, because a read at the end of a range may extend it by reading ahead.
         """
         stretches = []
         while start < len(self._map):
@@ -60,13 +60,13 @@ class RealRegion:
             except OSError as error:
                 if error.errno != errno.ENXIO:
                     raise
-                break  # nothing more
+                break  # no data after `start`
             start = os.lseek(self._descriptor, begin, os.SEEK_HOLE)
             stretches.append((begin, start))
         return stretches
 
     def warm(self, pages_a_sync: int) -> None:
-        """One byte of each page, a few pages at a time; then they are locked, if that may be."""
+        """Write one byte of each page, a few pages at a time, then lock the pages if allowed."""
         step = _TOUCHED_PAGES_MAX * _PAGE_SIZE
         unsynced = 0
         for start in range(0, len(self.memory), step):
@@ -80,7 +80,7 @@ class RealRegion:
         self._lock()
 
     def _lock(self) -> None:
-        """By maps of its parts beside its own: what one of them locks is in memory for all."""
+        """Map the file a second time with MAP_LOCKED: a locked page is in memory for all maps."""
         size = len(self._map)
         try:
             for start in range(0, size, _LOCKED_TOGETHER):
@@ -97,23 +97,22 @@ class RealRegion:
             )
 
     def cool(self) -> None:
-        """Unlock what is locked."""
         locks, self._locks = self._locks, []
         for part in locks:
             part.close()
 
     def rewrite(self, start: int, end: int) -> None:
-        """One byte of each page: the kernel does not look whether it is another one."""
+        """Write one byte of each page: the kernel marks the page dirty even if it is the same."""
         pages = self.memory[start - start % _PAGE_SIZE : end : _PAGE_SIZE]
         pages[:] = bytes(pages)
 
     def sync(self) -> None:
-        """By fdatasync: `mmap.flush` would hold the interpreter lock."""
+        """Use fdatasync, because `mmap.flush` would hold the interpreter lock."""
         with naming(self.path):
             os.fdatasync(self._descriptor)
 
     def close(self) -> None:
-        """The map itself goes when the last view of it does."""
+        """The file is unmapped when the last view of it is released."""
         self.cool()
         os.close(self._descriptor)
         self.memory = memoryview(b"")

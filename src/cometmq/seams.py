@@ -1,7 +1,7 @@
-"""The world behind three small interfaces: Disk, Clock, Net, with the real ones.
+"""Disk, Clock and Net: interfaces to the outside world, and the real Clock and Net.
 
-Stores, tables and connections never call `os`, `time` or `socket` themselves, so that a test can
-cut the power, jump the clock and drop the wire.
+Stores, tables and connections never call `os`, `time` or `socket` themselves. So a test can cut the
+power, set the clock and drop connections.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 class Timer(Protocol):
-    """A call that is yet to come."""
+    """A call that is scheduled."""
 
     def cancel(self) -> None:
-        """It does not come."""
+        """Cancel the call, if it has not been made yet."""
 
 
 class Clock(Protocol):
-    """Time. Wall time is for people and records, monotonic time for every wait and expiry."""
+    """Wall time is for people and records, monotonic time for every wait and expiry."""
 
     def wall_ms(self) -> int:
         """Milliseconds since 1970; may jump."""
@@ -46,147 +46,143 @@ class Region(Protocol):
     memory: memoryview
 
     def find(self, pattern: bytes, start: int) -> int:
-        """Where the pattern next stands; -1 if nowhere."""
+        """The next position of the pattern from `start` on; -1 if it does not occur."""
 
     def used(self, start: int) -> list[tuple[int, int]]:
-        """Stretches from `start` on, begin and end, outside of which there are only zeros."""
+        """The ranges (begin, end) from `start` on that may hold data; all other bytes are zero."""
 
     def warm(self, pages_a_sync: int) -> None:
-        """Have every page of a new file in memory, syncing after so many: no put waits for one.
+        """Load every page of a new file into memory and lock it there, so that no put waits for it.
 
-        There they stay until it is cooled, as far as the system allows.
+        Syncs after each `pages_a_sync` pages. Pages stay locked until `cool`, if the system allows.
         """
 
     def cool(self) -> None:
-        """Its pages may leave memory again."""
+        """Unlock the pages."""
 
     def rewrite(self, start: int, end: int) -> None:
-        """Write what stands there once more, so that the next sync covers it.
+        """Mark a range as changed, so that the next sync writes it again.
 
-        After a sync that failed, a kernel may take for written what never reached the disk.
+        After a failed sync, the kernel may consider pages written that never reached the disk.
         """
 
     def sync(self) -> None:
-        """Return when what was written before the call survives a power cut; OSError if not."""
+        """Make all earlier writes durable. Raises OSError if that failed."""
 
     def close(self) -> None:
-        """No more use of it from our side; readers that hold a view keep it alive."""
+        """Release the file. Views that readers still hold stay valid."""
 
 
 class Disk(Protocol):
-    """Files. All of it may block; `begin` runs something off the loop."""
+    """Files. Every call may block; `begin` runs work on a thread."""
 
     def read(self, path: Path) -> bytes:
-        """The content of a file; FileNotFoundError if there is none."""
+        """The content of a file. Raises FileNotFoundError."""
 
     def replace(self, path: Path, content: bytes) -> None:
-        """Give a file a new content, making its folder; a crash leaves the old one or the new."""
+        """Replace the content of a file durably; a crash leaves the old or the new content."""
 
     def back_up(self, path: Path) -> None:
-        """Copy a file to its name with .bak; durable, and readable by nobody else than before."""
+        """Copy a file durably to its name with .bak, with the same permissions."""
 
     def create(self, path: Path, size: int) -> Region:
-        """A new file of zeros that is there, whole, after a power cut; OSError when full."""
+        """Create and allocate a file of zeros durably. Raises OSError if the disk is full."""
 
     def map(self, path: Path, size: int) -> Region:
-        """A file that is there; BadState if it has another size."""
+        """Map an existing file. Raises BadState if it has another size."""
 
     def size(self, path: Path) -> int:
-        """Of a file; FileNotFoundError if there is none."""
+        """The size of a file. Raises FileNotFoundError."""
 
     def modified_ms(self, path: Path) -> int:
-        """When a file was last written to, in ms since 1970."""
+        """The time of the last write to a file, in ms since 1970."""
 
     def read_at(self, path: Path, offset: int, size: int) -> bytes:
-        """A part of a file; less at its end."""
+        """A part of a file; shorter if the file ends before it."""
 
     def write_at(self, path: Path, offset: int, data: bytes, file_size: int) -> None:
-        """Write a part of a file, made with holes and this size if need be, and make it durable."""
+        """Write a part of a file durably; a missing file is created, sparse, with `file_size`."""
 
     def write_all(self, writes: Sequence[tuple[Path, int, bytes, int]]) -> None:
-        """As `write_at` of each: all are durable when it returns; on OSError some may be."""
+        """Do several `write_at`: all are durable when it returns; after an OSError some may be."""
 
     def delete(self, path: Path) -> None:
-        """Remove a file for good; one that is not there is no error."""
+        """Remove a file durably; a missing file is not an error."""
 
     def move(self, path: Path, to: Path) -> None:
         """Rename a file durably, creating the target's folder; replaces a file of that name."""
 
     def names(self, folder: Path) -> list[str]:
-        """What is in a folder, sorted; nothing if it is not there."""
+        """The sorted names in a folder; empty if the folder is missing."""
 
     def used_ratio(self, folder: Path) -> float:
-        """How full the file system is that holds the folder: 0 to 1."""
+        """The used share of the file system of a folder: 0 to 1."""
 
     def capacity(self, folder: Path) -> tuple[int, int]:
-        """Bytes in all and bytes free of that file system."""
+        """The total and the free bytes of the file system of a folder."""
 
     def lock(self, path: Path) -> "Lock":
-        """Hold a lock file for this process alone; InUse if another holds it."""
+        """Lock a file for this process. Raises InUse if another process holds it."""
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Start something that blocks, on a thread; the loop awaits it with `wrap_future`."""
+        """Run blocking work on a thread; the loop awaits the result with `wrap_future`."""
 
 
 class Lock(Protocol):
-    """A file that keeps other processes out."""
+    """A lock file that this process holds."""
 
     def release(self) -> None:
-        """Let others in."""
+        """Release the lock."""
 
 
 class Net(Protocol):
-    """TCP."""
+    """TCP connections."""
 
     def listen(self, host: str, port: int, backlog: int) -> socket.socket:
-        """A listening socket; OSError if the address cannot be had."""
+        """A listening socket. Raises OSError if the address is not available."""
 
     async def peek(self, sock: socket.socket) -> bytes:
-        """The first byte that comes, left unread; none if the peer closes first."""
+        """The first byte that arrives, without consuming it; empty if the peer closes first."""
 
     async def accepted(
         self, factory: Callable[[], asyncio.Protocol], sock: socket.socket, tls: SSLContext | None
     ) -> None:
-        """Give an accepted socket to a protocol."""
+        """Connect an accepted socket to a protocol."""
 
     async def connect(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, tls: SSLContext | None
     ) -> None:
-        """Connect a protocol; OSError if it cannot be."""
+        """Open a connection for a protocol. Raises OSError."""
 
 
 class RealClock:
-    """The machine's own."""
+    """The clocks of the machine, and timers of the running loop."""
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since the machine started, or so."""
         return time.monotonic_ns() // 1_000_000
 
     def call_later(self, delay_ms: int, call: Callable[[], None]) -> Timer:
-        """By the running loop."""
         return asyncio.get_running_loop().call_later(delay_ms / 1000, call)
 
     async def sleep_ms(self, delay_ms: int) -> None:
-        """By the running loop."""
         await asyncio.sleep(delay_ms / 1000)
 
 
 class RealNet:
-    """The running loop's sockets."""
+    """Sockets of the running loop."""
 
     def listen(self, host: str, port: int, backlog: int) -> socket.socket:
-        """IPv6 if the host is written so, else IPv4."""
+        """Use IPv6 if the host contains a colon, otherwise IPv4."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=family, backlog=backlog)
         listener.setblocking(False)
         return listener
 
     async def peek(self, sock: socket.socket) -> bytes:
-        """By the kernel: the byte stays in its buffer for the protocol."""
+        """MSG_PEEK: the byte stays in the kernel's buffer for the protocol."""
         loop = asyncio.get_running_loop()
         arrived = asyncio.Event()
         loop.add_reader(sock, arrived.set)
@@ -199,11 +195,11 @@ class RealNet:
     async def accepted(
         self, factory: Callable[[], asyncio.Protocol], sock: socket.socket, tls: SSLContext | None
     ) -> None:
-        """With the TLS handshake, if there is a context."""
+        """With a TLS handshake if `tls` is set."""
         await asyncio.get_running_loop().connect_accepted_socket(factory, sock, ssl=tls)
 
     async def connect(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, tls: SSLContext | None
     ) -> None:
-        """With the TLS handshake, if there is a context."""
+        """With a TLS handshake if `tls` is set."""
         await asyncio.get_running_loop().create_connection(factory, host, port, ssl=tls)

@@ -1,4 +1,4 @@
-"""Whether the wall clock can be believed where files are deleted by their age."""
+"""Detects jumps of the wall clock, which would make retention delete files too early."""
 
 import logging
 
@@ -7,17 +7,16 @@ from cometmq.seams import Clock
 log = logging.getLogger(__name__)
 
 _HOUR_MS = 3_600_000
-_JUMP_MS = _HOUR_MS  # no clock is steered by so much at once
+_JUMP_MS = _HOUR_MS  # clocks are never adjusted by more in one step
 _DOUBT_MS = 24 * _HOUR_MS
 
 
 class ClockDoubt:
-    """A clock that jumped ahead makes every file old: for a day it is not believed.
+    """After a jump ahead, files are not deleted by age for one day.
 
-    A machine that slept looks the same from here, and its files did age, so doubt must end by
-    itself. Files go by their age once a day: whoever sets clocks, or reads logs, has until the next
-    time. To wait costs nothing but room, and a disk that is too full is cleaned without asking for
-    the time.
+    A clock that jumped ahead makes every file look old. A machine that was suspended looks the
+    same, and its files did age, so the doubt ends by itself. An administrator has a day to correct
+    the clock. The delay costs only disk space, and a disk that is too full is cleaned regardless.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -26,7 +25,7 @@ class ClockDoubt:
         self._until_ms = clock.monotonic_ms()
 
     def holds(self) -> bool:
-        """Asked at each look at the files: a jump is what came since the last one."""
+        """Whether the clock is in doubt. Each call looks for a jump since the last call."""
         now_ms = self._clock.monotonic_ms()
         ahead_ms = self._clock.wall_ms() - now_ms
         jump_ms = ahead_ms - self._ahead_ms
@@ -40,6 +39,6 @@ class ClockDoubt:
         return now_ms < self._until_ms
 
     def dismiss(self) -> None:
-        """Somebody says that the clock is right as it is."""
+        """An administrator confirms the clock by deleting files by hand."""
         self._until_ms = self._clock.monotonic_ms()
         self._ahead_ms = self._clock.wall_ms() - self._until_ms

@@ -1,4 +1,4 @@
-"""What a store does by itself: timed flushes of log, queues and index, and the checkpoint."""
+"""Background work of a store: flushes of log, queues and index, the checkpoint, cleaning."""
 
 import asyncio
 import logging
@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 
 PAGE_SIZE = 4096
 _BOUNDS_EVERY_MS = 60_000
-_QUEUES_AT_ONCE = 256  # that are written: what they hold is gathered on the loop
+_QUEUES_AT_ONCE = 256  # per write: their units are collected on the loop
 
 
 class Housekeeping:
-    """The timers of one store."""
+    """The timers of one store. Flushes never run concurrently."""
 
     def __init__(
         self,
@@ -67,7 +67,6 @@ class Housekeeping:
         self.last_stored_ms = 0  # of the newest record in the log
 
     def start(self) -> None:
-        """Run the timers on the running loop."""
         every, start = self._background.every, self._background.start
         every(lambda: self._config.flush_interval_commit_log, self._flush_log, "flush of the log")
         every(lambda: self._config.flush_interval_consume_queue, self._flush_rest, "timed flush")
@@ -75,12 +74,12 @@ class Housekeeping:
         every(lambda: self._config.clean_resource_interval, self._clean, "cleaning")
 
     def start_rebuild(self, rebuild: UnitRebuild) -> None:
-        """Rebuild damaged units in the background; files are deleted at other times only."""
+        """Rebuild damaged units in the background; no file is deleted during a write of units."""
         work = rebuild.serve(self._write_units, self._clock.sleep_ms)
         self._background.start(work, "rebuild of damaged units")
 
     async def _write_units(self, writes: Callable[[], list[Write] | None]) -> bool:
-        """Nothing is deleted meanwhile; False if `writes` returns None: the queue is gone."""
+        """Write units while no file is deleted; False if `writes` returns None (queue deleted)."""
         async with self._one_at_a_time:
             found = writes()
             if found is None:
@@ -89,16 +88,16 @@ class Housekeeping:
             return True
 
     def use(self, config: StoreConfig) -> None:
-        """Other intervals, from the next turn of each timer on."""
+        """Use other settings, from the next run of each timer on."""
         self._config = config
 
     async def abandon(self) -> None:
-        """Stop the timers, and nothing else; a flush that is under way ends first."""
+        """Stop the timers without flushing; a flush in progress completes first."""
         async with self._one_at_a_time:
             await self._background.close()
 
     async def stop(self) -> bool:
-        """Stop the timers and flush everything; False if the disk would not have it."""
+        """Stop the timers and flush everything; False if the disk failed."""
         await self.abandon()
         try:
             self._bounds_noted_ms = None
@@ -109,7 +108,7 @@ class Housekeeping:
         return not self._index_failed
 
     async def flush(self) -> None:
-        """Log first, then what points into it, then the checkpoint that vouches for both."""
+        """Flush the log, then queues and index, which point into it, then write the checkpoint."""
         async with self._one_at_a_time:
             try:
                 await self._flush_all()
@@ -125,14 +124,14 @@ class Housekeeping:
         bounds = self._bounds_to_list()
         queues = self._queues.with_unwritten()
         if self._index is not None:
-            # Each is returned once: if this flush fails, the next one syncs them.
+            # Each region is returned once: if this flush fails, the next one syncs it.
             self._unsynced += self._index.dirty_regions()
             checkpoint = replace(
                 checkpoint,
                 index_ms=self._index.last_stored_ms,
                 queues_ms=min(checkpoint.queues_ms, self._index.in_use_since_ms()),
             )
-            if self._index_failed:  # the next start makes it again, synced or not
+            if self._index_failed:  # the next start rebuilds it in any case
                 checkpoint = checkpoint.without_index()
                 self._unsynced = []
         await self._flusher.flush()
@@ -148,9 +147,9 @@ class Housekeeping:
         self._flushed.vouched_end = self._written_end = checkpoint.log_end
 
     def _bounds_to_list(self) -> dict[Key, Bounds]:
-        """Where queues begin and end, once a minute: the list is long.
+        """First and last offsets of queues for the manifest, once a minute: the list is long.
 
-        They are listed after their units are on disk: a start rebuilds queues that lack such units.
+        They are written after the units are on disk: a start rebuilds queues without listed units.
         """
         now_ms, listed_ms = self._clock.monotonic_ms(), self._bounds_noted_ms
         if listed_ms is not None and now_ms - listed_ms < _BOUNDS_EVERY_MS:
@@ -166,9 +165,9 @@ class Housekeeping:
             self._queues.written(key, queue, end)
 
     async def delete_topic(self, topic: str) -> None:
-        """Forget the queues of a topic: here at once, and on disk when this returns.
+        """Remove the queues of a topic from memory immediately, and from disk before this returns.
 
-        Whoever stops waiting leaves the rest to the next flush.
+        If the caller is canceled, the next flush completes the deletion.
         """
         self._queues.leave(topic)
         await self.flush()
@@ -176,14 +175,14 @@ class Housekeeping:
             raise BeingDeleted(f"files of topic {topic} cannot be deleted yet: the log says why")
 
     async def _delete_leaving(self) -> None:
-        """Topics: listed no more, then deleted, and only then open to messages again.
+        """Remove topics from the manifest, delete their files, and only then accept messages again.
 
-        Of one that came sooner, a crash would leave records whose places in the queue are taken.
+        With messages accepted earlier, a crash would leave two records with the same queue offset.
         """
         topics, end = self._queues.leaving, self._log.end
         if not topics:
             return
-        await self._flusher.durable(end)  # or a power cut could have the log end before that
+        await self._flusher.durable(end)  # otherwise the log may end before it after a power cut
         paths = self._queues.forget(topics, end)
         await self._list_files()
         try:
@@ -194,13 +193,13 @@ class Housekeeping:
             self._queues.gone(topics)
 
     def _checkpoint(self) -> Checkpoint:
-        """What the next one will say if all goes well."""
+        """The checkpoint to write if the flush succeeds."""
         last_ms, end = self.last_stored_ms, self._log.end
         index_end = -1 if self._index is None else end
         return Checkpoint(last_ms, last_ms, last_ms, end, end, index_end, self._log.tail_crc(end))
 
     def _listed(self) -> list[str] | None:
-        """Names of the index files now, for a new manifest; None if the old one is as it should."""
+        """Names of the index files for a new manifest; None if the old manifest is up to date."""
         names = [] if self._index is None else [file.region.path.name for file in self._index.files]
         return names if self._queues.has_changed or names != self._index_names else None
 
@@ -218,7 +217,7 @@ class Housekeeping:
             self._index_names = names
 
     async def _delete_doomed(self) -> None:
-        """Whatever happens, so that a full disk gets room; what stays is met again at the start."""
+        """Delete files even if other steps fail, because a full disk needs room."""
         await self._retention.sweep()
         regions, paths = self._retention.doomed()
         if not paths:
@@ -235,17 +234,17 @@ class Housekeeping:
         self._retention.gone(deleted)
 
     async def _begin(self, work: Callable[[], None]) -> None:
-        """Also who stops waiting waits until it is done: two such works never run side by side."""
+        """Run work on a thread. A canceled caller still waits: two works never run concurrently."""
         done = asyncio.wrap_future(self._disk.begin(work))
         try:
             await asyncio.shield(done)
         except asyncio.CancelledError:
             await asyncio.wait([done])
-            done.result()  # a failure says more, and may be final
+            done.result()  # raise the failure instead of the cancellation
             raise
 
     async def _sync_index(self) -> None:
-        """A failed sync is final here too: the index is made again when the store is opened."""
+        """After a failed sync the index is not trusted: the next start rebuilds it."""
         try:
             await self._begin(partial(sync_all, self._unsynced))
         except OSError:
@@ -256,7 +255,7 @@ class Housekeeping:
         self._unsynced = []
 
     async def _flush_log(self) -> None:
-        """At least so many dirty pages, or so much time since the last flush."""
+        """Flush if enough pages are dirty, or if the last flush was long ago."""
         self._log.begin_next()
         if self._index is not None:
             self._index.begin_next()
@@ -266,7 +265,7 @@ class Housekeeping:
         interval_ms = self._config.flush_commit_log_thorough_interval
         thorough = now_ms - self._log_flushed_ms >= interval_ms
         if dirty > 0 and (dirty >= least or thorough) and self._flusher.failure is None:
-            with suppress(StoreFailed):  # told by the flusher; every put says so from now on
+            with suppress(StoreFailed):  # logged by the flusher; every further put fails
                 await self._flusher.flush()
                 self._log_flushed_ms = now_ms
 
@@ -294,7 +293,7 @@ def _delete_all(disk: Disk, paths: list[Path]) -> None:
 
 
 def _delete_old(disk: Disk, paths: list[Path], deleted: list[Path]) -> None:
-    """Each folder's files in order: one that stays keeps those after it, so that none is between.
+    """Delete the files of each folder in order; after a failure, keep the later ones.
 
     A gap between files of the log, or of a queue, would make the store unreadable.
     """
@@ -312,5 +311,5 @@ def _delete_old(disk: Disk, paths: list[Path], deleted: list[Path]) -> None:
 
 
 def _disown_index(disk: Disk, path: Path) -> None:
-    """No checkpoint vouches for it any more, though it may be read from memory as it should be."""
+    """Write a checkpoint without the index. Until the restart, reads use the index in memory."""
     write_checkpoint(disk, path, read_checkpoint(disk, path).without_index())

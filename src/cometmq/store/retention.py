@@ -1,15 +1,14 @@
-"""Which files are too old, or the disk too full, and their deletion: the log first, then the rest.
+"""Deletes old files, and more of them when the disk is too full: the log first, then the rest.
 
-    over 75 % of the disk   files past their time go at any hour, not only at `deleteWhen`
-    over 85 %               the oldest go, past their time or not (`cleanFileForciblyEnable`)
+    over 75 % of the disk   expired files are deleted at any hour, not only at `deleteWhen`
+    over 85 %               the oldest are deleted, expired or not (`cleanFileForciblyEnable`)
     over 90 %               and messages of producers are refused until there is room
 
 The file in use is never deleted, nor one whose units and keys are not all on disk: after a crash
 the queues could not tell where they ended. While queues cannot be written, old log files stay, and
-an error is logged. A reader that holds a view of a deleted file keeps it. Of the log and the index
-files are forgotten at once; the queues, which may be many, are told by `sweep`, and a reader that
-comes before it passes over what is gone. The deletion itself takes long, and is done off the loop
-by who asks for `doomed`.
+an error is logged. A view of a deleted file stays valid. Files of the log and the index leave the
+tables immediately. `sweep` then advances the queues, which may be many; an earlier reader skips
+messages that are gone. `Housekeeping` takes the files from `doomed` and deletes them on a thread.
 """
 
 import asyncio
@@ -32,14 +31,14 @@ log = logging.getLogger(__name__)
 FORCED_RATIO = 0.85
 FULL_RATIO = 0.90
 _FILES_A_ROUND_MAX = 10
-_QUIET_ROUNDS = 6  # that a file may stay past its time before it is reported
-_ROUNDS_BY_HAND = 20  # who asks for old files to go has them all gone, some at each round
+_QUIET_ROUNDS = 6  # in which an expired file may stay before it is reported
+_ROUNDS_BY_HAND = 20  # rounds of a cleaning by hand, each with a few files
 QUEUES_A_TURN = 8  # of the loop
 _HOUR_MS = 3_600_000
 
 
 class CleaningPlan(msgspec.Struct, frozen=True):
-    """What the state of the disk and the hour call for."""
+    """What to do, given the disk usage and the hour."""
 
     expired_go: bool
     any_go: bool
@@ -49,7 +48,7 @@ class CleaningPlan(msgspec.Struct, frozen=True):
 def plan_cleaning(
     config: StoreConfig, used_ratio: float, hour: int, *, by_hand: bool
 ) -> CleaningPlan:
-    """A pure rule, so that it can be read and tested without a disk."""
+    """The cleaning rule, without side effects."""
     hours = {int(text) for text in config.delete_when.split(";") if text.strip().isdigit()}
     is_time = hour in hours
     tight = used_ratio > config.disk_max_used_space_ratio / 100
@@ -60,7 +59,7 @@ def plan_cleaning(
 
 
 class Retention:
-    """Cleans one store."""
+    """Selects the files of one store that are to be deleted."""
 
     def __init__(
         self,
@@ -88,17 +87,17 @@ class Retention:
         self.puts_stop = False
 
     def use(self, config: StoreConfig) -> None:
-        """Judge by other settings from now on."""
+        """Use other settings from now on."""
         self._config = config
 
     def clean(self, *, by_hand: bool = False) -> int:
-        """Look once, forget what must go; the number of log files that went.
+        """Do one round; returns the number of log files that were removed.
 
-        By hand, at any hour: this time and the next ones, as a round takes few.
+        By hand: at any hour, in this round and the next ones, because a round removes few files.
         """
         if by_hand:
             self._rounds_by_hand = _ROUNDS_BY_HAND
-            self._doubt.dismiss()  # who asks for it after a jump knows what time it is
+            self._doubt.dismiss()  # the administrator has seen the clock
         by_hand = self._rounds_by_hand > 0
         self._rounds_by_hand -= by_hand
         now_ms = self._clock.wall_ms()
@@ -108,7 +107,9 @@ class Retention:
         if plan.puts_stop != self.puts_stop:
             self.puts_stop = plan.puts_stop
             self._log_whether_full(folder, used_ratio)
-            self._is_reported = False  # a file that stays now matters more: say it again
+            self._is_reported = (
+                False  # a file that cannot be deleted now matters more: log it again
+            )
         if self._doubt.holds():
             plan = replace(plan, expired_go=False)
         gone = self._drop_log_files(plan, now_ms)
@@ -117,7 +118,7 @@ class Retention:
         return gone
 
     async def sweep(self) -> None:
-        """Tell the queues where the log starts now, a few at a time: others have their turn."""
+        """Advance the queues to the start of the log, a few queues per turn of the loop."""
         start = self._log.start
         if start > self._queues.swept_to:
             for number, paths in enumerate(self._queues.forget_before(start), 1):
@@ -126,7 +127,7 @@ class Retention:
                     await asyncio.sleep(0)
 
     def _fullest(self) -> tuple[Path, float]:
-        """The folder whose file system is used most, and how much."""
+        """The folder with the fullest file system, and its used share."""
         folders = (self._files.commit_log, self._files.root)
         ratios = [(folder, self._disk.used_ratio(folder)) for folder in folders]
         return max(ratios, key=lambda pair: pair[1])
@@ -168,7 +169,7 @@ class Retention:
         return gone
 
     def _report_held(self, held: Path | None) -> None:
-        """Once when files begin to stay past their time, once when they go again."""
+        """Log once when expired files cannot be deleted, and once when they can be again."""
         if held is None:
             self._rounds_held = 0
             if self._is_reported:
@@ -195,20 +196,20 @@ class Retention:
 
     @property
     def blocked_by(self) -> OSError | None:
-        """The failed flush that keeps old files from being deleted, if one does."""
+        """The error of the failed flush that prevents the deletion of old files, if any."""
         return self._flushed.failure if self._rounds_held else None
 
     def doom(self, paths: Iterable[Path]) -> None:
-        """Have these files deleted, too."""
+        """Add files to be deleted."""
         self._doomed_paths += paths
 
     def doomed(self) -> tuple[list[Region], list[Path]]:
-        """Mapped files to be closed, told once; the paths of all to be deleted, until `gone`."""
+        """Mapped files to close, each returned once, and all paths to delete until `gone`."""
         regions, self._doomed_regions = self._doomed_regions, []
         self._doomed_paths += [region.path for region in regions]
         return regions, list(self._doomed_paths)
 
     def gone(self, paths: list[Path]) -> None:
-        """These are deleted. Others that `doomed` returned are returned again."""
+        """Note deleted files. Other paths stay in `doomed`."""
         deleted = set(paths)
         self._doomed_paths = [path for path in self._doomed_paths if path not in deleted]

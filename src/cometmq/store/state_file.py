@@ -1,7 +1,7 @@
-"""A table kept in a file, with its last version beside it in `.bak`, as the original keeps them.
+"""A file that holds a table, with its previous version in `.bak`, as in Apache RocketMQ 4.9.7.
 
-The original writes neither durably: after a power cut its topics may be an empty file. Here a crash
-leaves the old content or the new, and a damaged file is read from its .bak.
+Apache writes neither durably: after a power cut its topics may be an empty file. Here a crash
+leaves the old or the new content, and a damaged file is read from its .bak.
 """
 
 import logging
@@ -19,16 +19,16 @@ T = TypeVar("T")
 
 
 class StateFile:
-    """One file of `config/`."""
+    """One file of the folder `config/`, and its backup."""
 
     def __init__(self, disk: Disk, path: Path) -> None:
         self._disk = disk
         self._path = path
         self._backup = path.with_name(path.name + ".bak")
-        self._is_damaged = False  # then the .bak is worth more than the file
+        self._is_damaged = False  # then `write` must not overwrite the good .bak
 
     def read(self, parse: Callable[[bytes], T]) -> T | None:
-        """What it holds; None if there is none. `parse` raises Malformed for a damaged one."""
+        """The parsed content; None if the file is missing. `parse` raises Malformed."""
         # A deletion, even of nothing, syncs the folder: the name of what is read here may be one
         # that a killed process left in memory alone.
         self._disk.delete(self._path.with_name("none"))
@@ -57,7 +57,7 @@ class StateFile:
                 self._disk.move(path, path.with_name(path.name + ".damaged"))
 
     def write(self, content: bytes) -> None:
-        """Durable when it returns; the content before it, if it was good, is then in .bak."""
+        """Write durably. The previous content, unless it was damaged, goes to .bak."""
         try:
             before = self._disk.read(self._path)
         except FileNotFoundError:

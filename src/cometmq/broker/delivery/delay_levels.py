@@ -37,7 +37,6 @@ class DelayLevels:
 
     @property
     def count(self) -> int:
-        """The highest level."""
         return len(self._ms)
 
     def delay_ms(self, level: int) -> int:

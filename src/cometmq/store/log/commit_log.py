@@ -89,12 +89,10 @@ class CommitLog:
 
     @property
     def file_size(self) -> int:
-        """Of each file."""
         return self._file_size
 
     @property
     def files(self) -> tuple[LogFile, ...]:
-        """Oldest first."""
         return tuple(self._files)
 
     def file_at(self, offset: int) -> LogFile | None:
@@ -318,7 +316,6 @@ class CommitLog:
         return self._files.pop(0).region
 
     def close(self) -> None:
-        """Unmap everything."""
         for file in self._files:
             file.region.close()
         self._files.clear()

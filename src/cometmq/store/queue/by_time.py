@@ -1,7 +1,7 @@
 """Queue offsets by time. A unit holds no time, so the records are looked at, by bisection.
 
 Clocks step back, so the times of a queue are only nearly sorted and the answer is "close", as it is
-in the original; as there, it is the message *nearest* to the time, the earlier one of two.
+in Apache RocketMQ. As there, it is the message *nearest* to the time, the earlier one of two.
 """
 
 from cometmq.store.queue.consume_queue import UNIT, ConsumeQueue
@@ -27,7 +27,7 @@ def offset_by_time(reader: Reader, queue: ConsumeQueue, wanted_ms: int) -> int:
 
 
 def earliest_ms(reader: Reader, queue: ConsumeQueue) -> int:
-    """When the oldest message of a queue was stored; -1 if there is none."""
+    """The store time of the oldest message of a queue; -1 if the queue is empty."""
     return _stored_ms(reader, queue, queue.first) if queue.end > queue.first else -1
 
 

@@ -1,8 +1,8 @@
-"""Which files in a queue's folder make up the queue, and what happens to the others.
+"""Selects the files in a queue's folder that make up the queue, and moves the others away.
 
-A queue is a row of files without a gap. Files outside of that row are moved to `set_aside`, under
-the store's root, by the same path as before: no broker reads that folder, and Apache's broker would
-misread, or refuse, a queue with a gap or a file of another size.
+A queue is a run of files without a gap. Other files are moved to the folder `set_aside` in the
+store's root, with the same relative path. No broker reads that folder. Apache's broker would
+misread or refuse a queue with a gap or with a file of another size.
 """
 
 import logging
@@ -20,22 +20,22 @@ from cometmq.store.recovery.manifest import Span
 log = logging.getLogger(__name__)
 
 SET_ASIDE = "set_aside"
-_PAST_MAX = 1 << 44  # bytes past the end of the log: units that point further are damaged
+_PAST_MAX = 1 << 44  # bytes: units that point further past the end of the log are damaged
 
 
 class QueueFiles:
-    """Files of all queues of one store; `folder` is `consumequeue`."""
+    """The files of all queues of one store; `folder` is `consumequeue`."""
 
     def __init__(self, folder: Path, file_size: int, disk: Disk) -> None:
         self._folder = folder
         self._file_size = file_size
         self._disk = disk
-        self.set_aside = 0  # files that were moved away since the store was opened
+        self.set_aside = 0  # files moved away since the store was opened
 
     def run(self, folder: Path, span: Span | None) -> list[int]:
-        """Where the files of a queue begin that have no gap; others are set aside.
+        """The start offsets of the run of files of a queue; other files are set aside.
 
-        With a span they are those around its last file, else the newest ones.
+        It is the run around the last file of the span or, without a span, the newest one.
         """
         bases = file_bases(self._disk, folder)
         found = newest_run(bases, self._file_size, None if span is None else span[1])
@@ -45,7 +45,7 @@ class QueueFiles:
         return found
 
     def whole_run(self, folder: Path, bases: list[int]) -> list[int]:
-        """The newest files without a gap, of those that have the right size."""
+        """The newest run among the files that have the right size."""
         size = self._file_size
         whole = [base for base in bases if self._disk.size(folder / name_of(base)) == size]
         return newest_run(whole, size)
@@ -53,8 +53,8 @@ class QueueFiles:
     def clear(self, folder: Path, queue: ConsumeQueue, span: Span | None) -> int:
         """Remove the files of a queue that is rebuilt from the log; returns its end.
 
-        Files apart from the newest ones are set aside. The last ones go first, so that a crash
-        leaves no new gap.
+        Files outside of the newest run are set aside. The last file is removed first, so that a
+        crash leaves no new gap.
         """
         bases = file_bases(self._disk, folder)
         found = self.whole_run(folder, bases)
@@ -68,14 +68,14 @@ class QueueFiles:
         return end
 
     def _end(self, queue: ConsumeQueue, bases: list[int], span: Span | None) -> int:
-        """Where a queue ended that lacks files; at the end of its last one if that is missing."""
+        """The end of a queue that lacks files; the end of its last file if that one is missing."""
         last = span[1] if span is not None else -self._file_size
         if bases and bases[-1] >= last:
             return queue.find_end(bases[-1])
         return (last + self._file_size) // UNIT_SIZE
 
     def _move_aside(self, path: Path) -> None:
-        """A file that cannot be moved stays, and is not read."""
+        """Move a file to `set_aside`. A file that cannot be moved stays and is not read."""
         to = self._folder.with_name(SET_ASIDE) / path.relative_to(self._folder.parent)
         try:
             self._disk.move(path, to)
@@ -90,12 +90,12 @@ class UnitsPast(NamedTuple):
     """Units at the end of a queue whose records the log does not have."""
 
     end: int  # of the queue
-    units: int  # of its last two
+    units: int  # how many of its last two units point past the log
     physical_offset: int  # of the last one
 
 
 def units_past(queue: ConsumeQueue, last_base: int, log_end: int) -> UnitsPast | None:
-    """None if the last unit points into the log, or cannot be right itself."""
+    """None if the last unit points into the log, or is damaged itself."""
     end = queue.find_end(last_base)
     units = (queue.unit_on_disk(place) for place in (end - 1, end - 2) if place >= 0)
     past = [
@@ -109,10 +109,9 @@ def units_past(queue: ConsumeQueue, last_base: int, log_end: int) -> UnitsPast |
 
 
 def write_in_order(disk: Disk, batch: list[list[Write]]) -> None:
-    """The writes of several queues: those of one, in order, and each durable before the next.
+    """Write several queues. The writes of one queue are durable one after the other.
 
-    Else a power cut could keep a later file and take the one before it, and the queue would begin
-    in its middle.
+    Otherwise a power cut could lose a file and leave the next one, and the queue would have a gap.
     """
     for round_ in zip_longest(*batch):
         disk.write_all([write for write in round_ if write is not None])

@@ -1,6 +1,6 @@
-"""Topic and queue id to its consume queue: found, made, listed, deleted.
+"""The table of all consume queues: lookup, creation, listing and deletion.
 
-A queue is loaded when it is first used: a store with many topics starts as fast as one with few.
+A queue is loaded at its first use, so a store with many topics starts as fast as one with few.
 """
 
 import logging
@@ -26,7 +26,7 @@ Maker = Callable[[Path, int, Disk], ConsumeQueue]
 
 
 class QueueTable:
-    """Queues by topic and id. `judge` looks a unit's record up in the log."""
+    """Consume queues by topic and queue id. `judge` compares a unit with its record in the log."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class QueueTable:
         return queue if queue is not None else self._open(topic, queue_id)
 
     def open_to_puts(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """As `get`; BeingDeleted if its topic is."""
+        """As `get`, for a put. Raises BeingDeleted if its topic is being deleted."""
         queue = self._queues.get((topic, queue_id))
         if queue is None:
             if topic in self._leaving:
@@ -71,7 +71,7 @@ class QueueTable:
         return queue
 
     def trimmed(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """As `get`; it begins where the log does, though no sweep may have come to it yet."""
+        """As `get`, with `first` advanced to the start of the log even before the next sweep."""
         queue = self.get(topic, queue_id)
         log_start = self._log.start
         if log_start > self.swept_to:
@@ -81,7 +81,7 @@ class QueueTable:
     def _open(self, topic: str, queue_id: int) -> ConsumeQueue:
         queue = self._new((topic, queue_id))
         if topic in self._leaving:
-            return queue  # what its files hold is deleted
+            return queue  # its files are being deleted
         bounds = self._bounds.get((topic, queue_id))
         bases = self._files.run(
             self._folder_of(topic, queue_id), self._spans.get((topic, queue_id))
@@ -101,11 +101,11 @@ class QueueTable:
         return self._folder / topic / str(queue_id)
 
     def is_current(self, queue: ConsumeQueue) -> bool:
-        """Its topic was not deleted since it was opened."""
+        """The table still has this queue: its topic was not deleted."""
         return self._queues.get(queue.key) is queue
 
     def has_unit(self, topic: str, queue_id: int, queue_offset: int, physical_offset: int) -> bool:
-        """A queue points to that place of the log, at this queue offset."""
+        """The unit at this queue offset points to this physical offset."""
         key = topic, queue_id
         if topic in self._leaving or (key not in self._queues and key not in self._spans):
             return False
@@ -130,23 +130,23 @@ class QueueTable:
     # Writing
 
     def with_unwritten(self) -> list[tuple[Key, ConsumeQueue]]:
-        """Queues that have units in memory alone."""
+        """Queues with units that are not in files yet."""
         return [(key, queue) for key, queue in self._queues.items() if queue.has_unwritten]
 
     def unwritten(
         self, queues: Iterable[tuple[Key, ConsumeQueue]]
     ) -> list[tuple[Key, ConsumeQueue, int, list[Write]]]:
-        """Each of these with its end now, and with what is to be written."""
+        """These queues with their current ends and the writes that they need."""
         return [(key, queue, queue.end, queue.unwritten()) for key, queue in queues]
 
     def written(self, key: Key, queue: ConsumeQueue, end: int) -> None:
-        """Units before `end` are in its files."""
+        """Note that the units before `end` are in files."""
         queue.written(end)
         self._kept.note(queue)
         self._note(key, queue)
 
     def write(self) -> None:
-        """Write what is unwritten, here and now."""
+        """Write all unwritten units, blocking."""
         batch = self.unwritten(self.with_unwritten())
         write_in_order(self._disk, [writes for _, _, _, writes in batch])
         for key, queue, end, _ in batch:
@@ -155,7 +155,7 @@ class QueueTable:
     # What files there are
 
     def listed(self, index_names: list[str]) -> Manifest:
-        """First and last file of every queue that has any."""
+        """The manifest: first and last file of every queue that has files."""
         self.has_changed = False
         spans: dict[str, dict[int, Span]] = {}
         for (topic, queue_id), span in self._spans.items():
@@ -166,9 +166,9 @@ class QueueTable:
         return Manifest(spans, index_names, dict(self._deleted), bounds)
 
     def bounds_now(self) -> dict[Key, Bounds]:
-        """Where queues begin and end, of those that differ from what is listed."""
+        """First and end offsets of the queues whose listed ones are outdated."""
         log_start = self._log.start
-        if log_start > self.swept_to:  # queues do not know yet where they begin
+        if log_start > self.swept_to:  # the queues are not swept yet
             return {}
         now = {
             key: Bounds(log_start, queue.first, queue.end)
@@ -178,16 +178,15 @@ class QueueTable:
         return {key: bounds for key, bounds in now.items() if self._bounds.get(key) != bounds}
 
     def list_bounds(self, bounds: Mapping[Key, Bounds]) -> None:
-        """Put into the next manifest what `bounds_now` returned; its units are on disk."""
+        """Put the result of `bounds_now` into the next manifest; the units are on disk now."""
         self._bounds.update({key: each for key, each in bounds.items() if key in self._spans})
         self.has_changed |= bool(bounds)
 
     def load(self, manifest: Manifest | None) -> dict[Key, str]:
-        """Compare the files with those that were there; the queues to make again, and why.
+        """Compare the files with the manifest; returns the queues to rebuild, and the reasons.
 
-        Such a queue is to be made again, after `clear`. Files of deleted topics that are not in the
-        list are removed. Without a manifest what is there is taken for all, unless a file is
-        missing between others or has another size.
+        The caller rebuilds them after `clear`. Files of deleted topics are removed. Without a
+        manifest, a queue is complete unless a file between others is missing or has another size.
         """
         self.swept_to = self._log.start
         if manifest is None:
@@ -216,9 +215,9 @@ class QueueTable:
         return lost
 
     def suspects(self, unclean: bool) -> dict[Key, str]:
-        """After recovery: queues that were not in the manifest and whose last units are wrong.
+        """After recovery: queues without bounds in the manifest whose last units are wrong.
 
-        After a crash the last ones may point to records that the log lost.
+        After a crash the last units may point to records that the log lost.
         """
         keys = [key for key in self.known() if key not in self._bounds]
         queues = [self.get(*key) for key in keys if key[0] not in self._leaving]
@@ -240,7 +239,7 @@ class QueueTable:
         )
 
     def clear(self, lost: Collection[Key]) -> None:
-        """Remove what is left of these queues: they are made again from the log."""
+        """Remove the files of these queues, which are then rebuilt from the log."""
         for key in lost:
             queue = self._queues.pop(key, None) or self._new(key)
             self._kept.forget(queue)
@@ -257,16 +256,16 @@ class QueueTable:
         return {key: past for key, past in found.items() if past is not None}
 
     def keep_ends(self, log_end: int) -> None:
-        """Have queues go on after the units whose records the log lost: see `restore_ends`."""
+        """Let queues continue after units whose records the log lost: see `restore_ends`."""
         self._keeps_ends = True
         for key, past in self.units_past(log_end).items():
             self._ends[key] = max(past.end, self._ends.get(key, 0))
 
     def restore_ends(self, log_end: int) -> None:
-        """After the log was dispatched again: no queue offset is assigned twice.
+        """After a rebuild: make sure that no queue offset is assigned twice.
 
-        Queues that were made again and have no record in the log, or whose last records are
-        damaged, go on where they ended.
+        Rebuilt queues without a record in the log, or whose last records are damaged, continue at
+        their old end.
         """
         for key, end in self._ends.items():
             queue, bounds = self.get(*key), self._bounds.get(key)
@@ -296,10 +295,10 @@ class QueueTable:
     # Forgetting
 
     def forget_before(self, log_start: int) -> Iterator[list[Path]]:
-        """Tell the queues where the log starts; of one after the other, files that may go.
+        """Advance the queues to the start of the log; yields the files of each that can be deleted.
 
-        Each takes a few reads at the most. One that is not loaded is told when it is, and one that
-        has a single file, as most have, keeps it.
+        Each queue takes a few reads at most. A queue that is not loaded is advanced when it is
+        loaded. A single file, which is what most queues have, is not deleted.
         """
         for topic in [topic for topic, end in self._deleted.items() if end <= log_start]:
             del self._deleted[topic]
@@ -307,7 +306,7 @@ class QueueTable:
         for key in list({**self._spans, **self._queues}):
             try:
                 yield self._forget_of(key, log_start)
-            except OSError as error:  # others need not keep theirs for it
+            except OSError as error:  # continue with the other queues
                 log.error("what is old of queue %d of %s stays: %s", key[1], key[0], error)
         self.swept_to = log_start
 
@@ -325,7 +324,7 @@ class QueueTable:
         return [] if self._spans.get(key) == before else queue.files_before_first()
 
     def _loses_a_file(self, key: Key, log_start: int) -> bool:
-        """Its first one, by its last unit: the others are of earlier records."""
+        """Whether its first file can be deleted, by the last unit of that file."""
         first, last = self._spans.get(key, (0, 0))
         if first == last:
             return False
@@ -336,10 +335,7 @@ class QueueTable:
     # Deleting topics
 
     def leave(self, topic: str) -> None:
-        """From now on a topic is empty, and takes no message until its files are gone.
-
-        One of which there is nothing has nothing to lose.
-        """
+        """Empty a topic. It accepts no message until its files are deleted, if it has any."""
         queues = [self._queues.pop(key) for key in list(self._queues) if key[0] == topic]
         for queue in queues:
             self._kept.forget(queue)
@@ -348,13 +344,13 @@ class QueueTable:
 
     @property
     def leaving(self) -> frozenset[str]:
-        """Topics whose files are to be deleted."""
+        """Topics whose files must be deleted."""
         return frozenset(self._leaving)
 
     def forget(self, topics: Collection[str], log_end: int) -> list[Path]:
-        """List the files of these topics no more; they are the caller's to delete.
+        """Remove topics from the manifest; returns their files, which the caller deletes.
 
-        Should a topic of such a name come again, nothing before `log_end` will be made its own.
+        A new topic with the same name never gets records before `log_end`.
         """
         self.has_changed = True
         self._deleted.update(dict.fromkeys(topics, log_end))
@@ -364,7 +360,7 @@ class QueueTable:
         return self._files_of(topics)
 
     def gone(self, topics: Collection[str]) -> None:
-        """The files are deleted: others of these names may come."""
+        """The files are deleted; topics with these names accept messages again."""
         self._leaving.difference_update(topics)
 
     def _files_of(self, topics: Iterable[str]) -> list[Path]:
@@ -374,18 +370,18 @@ class QueueTable:
         return [path for folder in folders for path in self._files_in(folder)]
 
     def _files_in(self, folder: Path) -> list[Path]:
-        """What else is there is somebody else's."""
+        """The queue files of a folder; other files are not ours."""
         return [folder / name_of(base) for base in file_bases(self._disk, folder)]
 
     def _delete_left(self, topic: str) -> None:
         try:
             for path in self._files_of([topic]):
                 self._disk.delete(path)
-        except OSError as error:  # closed to messages until a flush has deleted them
+        except OSError as error:  # the topic accepts no message until a flush has deleted them
             log.error("files of topic %s, which was deleted, stay: %s", topic, error)
             self._leaving.add(topic)
 
     @property
     def deleted(self) -> Mapping[str, int]:
-        """Names of topics that were deleted, and where the log ended then."""
+        """Deleted topics, and the end of the log at their deletion."""
         return self._deleted

@@ -1,4 +1,4 @@
-"""Reads of a queue: units in range, filtered by tag code, as few views of the log as can be."""
+"""Reads of a queue: units in range, filtered by tag code and record, as views of the log."""
 
 import os
 from collections.abc import Callable
@@ -15,21 +15,21 @@ from cometmq.store.queue.queue_extension import is_address
 from cometmq.store.queue.results import Found, GetStatus, UnitVerdict
 from cometmq.store.queue.unit_check import plausible_count
 
-# Is a message with this tag code wanted? And, if so, with this record?
+# Whether a message with this tag code, or this record, is wanted.
 TagFilter = Callable[[int], bool]
 RecordFilter = Callable[[memoryview], bool]
 
-# A unit of this queue, at this queue offset, is damaged: have it rebuilt.
+# Requests the rebuild of a damaged unit, given its queue and queue offset.
 Rebuild = Callable[[ConsumeQueue, int], None]
 
-Runs = list[tuple[int, int]]  # start and end of neighbouring records in the log
+Runs = list[tuple[int, int]]  # start and end of adjacent records in the log
 
-NEVER = 2**63  # as a place of the log: after all others
-UNITS_SCANNED_MAX = 800  # of one read, as the original's 16000 bytes
+NEVER = 2**63  # an offset after all others
+UNITS_SCANNED_MAX = 800  # per read, as Apache's 16000 bytes
 
 
 class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much one read may return: from memory, or from further back, where it costs a disk."""
+    """Limits of one read: hot data is in memory, cold data must be read from the disk."""
 
     hot_bytes: int = 256 << 10
     hot_count: int = 32
@@ -39,12 +39,12 @@ class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """The most that any read returns."""
+        """The maximum number of messages of any read."""
         return max(self.hot_count, self.cold_count)
 
 
 def read_limits(config: StoreConfig) -> ReadLimits:
-    """By the settings, and by how much memory the machine has."""
+    """The limits for the settings and the memory of the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return ReadLimits(
         hot_bytes=config.max_transfer_bytes_on_message_in_memory,
@@ -56,7 +56,7 @@ def read_limits(config: StoreConfig) -> ReadLimits:
 
 
 class Reader:
-    """Reads of one store."""
+    """Reads the queues of one store."""
 
     def __init__(
         self, log: CommitLog, limits: ReadLimits, vetting: Vetting, rebuild: Rebuild
@@ -67,7 +67,7 @@ class Reader:
         self.use(limits)
 
     def use(self, limits: ReadLimits) -> None:
-        """Reads from now on have these limits."""
+        """Use other limits from now on."""
         self._limits = limits
         self._count_max = limits.count
 
@@ -82,7 +82,7 @@ class Reader:
     ) -> Found:
         """Up to `count_max` messages from `queue_offset` on; one if that is 0 or less.
 
-        A filtered read looks at `units_max` units at most.
+        A filtered read scans at most `units_max` units.
         """
         if not queue.first <= queue_offset < queue.end:
             return _refusal(queue, queue_offset)
@@ -124,7 +124,7 @@ class Reader:
         wants_tag: TagFilter | None,
         wants_record: RecordFilter | None,
     ) -> Found:
-        """Unit by unit: filtered, limited in bytes, without what is gone, neighbours joined."""
+        """Scan unit by unit: filter, limit the bytes, skip removed records, join adjacent ones."""
         # One flat loop over local names: 0.4 us a message.
         runs: Runs = []
         start = end = -1
@@ -135,10 +135,10 @@ class Reader:
             if count >= count_max or (total + size > bytes_max and count):
                 break
             scanned += 1
-            if physical_offset < log_start:  # its file went, and the queue does not know yet
+            if physical_offset < log_start:  # its file is deleted, and the queue is not swept yet
                 removed = True
                 continue
-            # The original may have an address there, of an extension: its consumers look again.
+            # The code may be an address in an extension: then the consumer filters by tag itself.
             if wants_tag is not None and not is_address(tag_code) and not wants_tag(tag_code):
                 continue
             if size == NO_RECORD:
@@ -151,7 +151,7 @@ class Reader:
                     is_wrong, scanned = True, scanned - 1
                     break
                 if verdict is not UnitVerdict.GOOD:
-                    if verdict.is_wrong:  # the unit is from memory: the record has changed
+                    if verdict.is_wrong:  # the unit is in memory, so the record has changed
                         self._vetting.report(physical_offset, size)
                     continue
             if wants_record is not None and not self._is_wanted(
@@ -172,14 +172,14 @@ class Reader:
         if not count:
             why = GetStatus.MESSAGE_WAS_REMOVING if removed else GetStatus.NO_MATCHED_MESSAGE
             return _nothing(queue, queue_offset, why, scanned)
-        # Neighbours leave as one slice: a run never spans two files, since a blank ends each.
+        # A run never spans two files, because a blank record ends each file.
         views = self._log.views(runs)
-        if views is None:  # units past the end of the log: never written, or by someone else
+        if views is None:  # units past the end of the log
             return _nothing(queue, queue_offset, GetStatus.MESSAGE_WAS_REMOVING, scanned)
         return self._found(queue, queue_offset, scanned, count, views, end)
 
     def units(self, queue: ConsumeQueue, queue_offset: int, count: int) -> bytes:
-        """Packed units, fewer if one is wrong: that is then rebuilt."""
+        """Packed units up to the first wrong one, whose rebuild is requested."""
         units = queue.units(queue_offset, count)
         if queue_offset >= queue.trusted_from:
             return units
@@ -200,7 +200,7 @@ class Reader:
         return units[: plausible_count(self._log, queue, queue_offset, units) * UNIT_SIZE]
 
     def is_hot(self, physical_offset: int) -> bool:
-        """Near enough to the log's end to be in memory."""
+        """Whether an offset is near enough to the end of the log to be in memory."""
         return self._log.end - physical_offset <= self._limits.memory
 
     def _is_wanted(self, physical_offset: int, size: int, wants: RecordFilter) -> bool:
@@ -240,7 +240,7 @@ class Reader:
         return message if message.physical_offset == physical_offset else None
 
     def record_or_none(self, physical_offset: int) -> StoredMessage | None:
-        """As `record`; None also for a damaged one."""
+        """As `record`; also None if the record is damaged."""
         try:
             return self.record(physical_offset)
         except Malformed:
@@ -248,10 +248,9 @@ class Reader:
 
 
 def _views_of_all(units: bytes, file: LogFile, bytes_max: int) -> list[memoryview] | None:
-    """The records of all units, neighbours joined, if none is to be passed over or left; else None.
+    """The records of all units, adjacent ones joined; None if one must be skipped or does not fit.
 
-    So it is for most reads, that stay in one file, and saves them half of `_scan`: "get of 32" in
-    bench/store.py.
+    Most reads stay in one file, and this costs half of `_scan`: "get of 32" in bench/store.py.
     """
     base, memory = file.base, file.memory
     start = end = UNIT.unpack_from(units)[0] - base
@@ -273,7 +272,7 @@ def _views_of_all(units: bytes, file: LogFile, bytes_max: int) -> list[memoryvie
 
 
 def _refusal(queue: ConsumeQueue, queue_offset: int) -> Found:
-    """The answer to an offset that is not in the queue."""
+    """The result for an offset outside of the queue."""
     first, end = queue.first, queue.end
     if end == 0:
         status, next_offset = GetStatus.NO_MESSAGE_IN_QUEUE, 0

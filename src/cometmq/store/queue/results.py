@@ -1,4 +1,4 @@
-"""What a read of a queue found."""
+"""Results of reads and puts."""
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -8,7 +8,7 @@ import msgspec
 
 
 class GetStatus(Enum):
-    """Why a read ended as it did."""
+    """The outcome of a read, with the names of Apache RocketMQ."""
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -17,17 +17,17 @@ class GetStatus(Enum):
     OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
     OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
-    # Never told, neither here nor by the original, where a look makes the queue that it looks for:
-    # one that is not there is NO_MESSAGE_IN_QUEUE. It stands here as one of the original's words.
+    # Never returned, neither here nor by Apache, where a read creates a missing queue and returns
+    # NO_MESSAGE_IN_QUEUE. Listed because it is one of Apache's names.
     NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
     NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
-    # Ours alone: the units are damaged and are being rebuilt from the log; read again from the
-    # same offset. The store announces the queue when they are rebuilt.
+    # Not in Apache: the units are damaged and are being rebuilt from the log. Read again from the
+    # same offset; the store announces the queue when they are rebuilt.
     REBUILDING = "REBUILDING"
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """Records as views of the log, neighbours joined; `next_offset` is where to read on."""
+    """Records as views of the log, adjacent ones joined. The next read starts at `next_offset`."""
 
     status: GetStatus
     next_offset: int
@@ -35,11 +35,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     max_offset: int
     views: tuple[memoryview, ...] = ()
     count: int = 0
-    from_slave: bool = False  # the next read is better asked of a slave: it is far behind
+    from_slave: bool = False  # far behind: a slave should serve the next read
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
-    """Where a put message is. `end` is the offset that must be durable for it to be."""
+    """The place of a stored message. It is durable when the log is durable up to `end`."""
 
     physical_offset: int
     queue_offset: int
@@ -48,7 +48,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoredMessages(msgspec.Struct, frozen=True):
-    """Where several are that stand side by side, by columns."""
+    """The places of several adjacent messages, by columns."""
 
     physical_offsets: Sequence[int]
     queue_offsets: Sequence[int]
@@ -66,22 +66,22 @@ class StoredMessages(msgspec.Struct, frozen=True):
 
 
 class UnitVerdict(Enum):
-    """What is known of a unit."""
+    """The result of comparing a unit with the log."""
 
-    GOOD = "the record says that it belongs there"
+    GOOD = "the record names this queue offset"
     GONE = "the record left the log"
-    DAMAGED = "the unit is right, or says that there is no record; the record is damaged"
-    WRONG = "the unit is not of this place of the queue, or nothing shows that it is"
-    STRAY = "it points to no place of the log"
+    DAMAGED = "the unit is right or marks a missing record; the record is damaged"
+    WRONG = "the record belongs to another queue offset, or cannot be identified"
+    STRAY = "it does not point into the log"
 
     @property
     def is_wrong(self) -> bool:
-        """The unit is to be rebuilt."""
+        """The unit must be rebuilt."""
         return self is UnitVerdict.WRONG or self is UnitVerdict.STRAY
 
 
 class Unit(NamedTuple):
-    """What a queue holds of a message: its place in the log, its size, its code."""
+    """The entry of a message in a queue: its place in the log, its size, its code."""
 
     physical_offset: int
     size: int

@@ -46,12 +46,12 @@ def judge_unit(
 
 
 def plausible_count(log: CommitLog, queue: ConsumeQueue, queue_offset: int, units: bytes) -> int:
-    """How many units, from the first on, may be right as far as the units themselves show."""
+    """The number of leading units that are consistent with each other."""
     if not units:
         return 0
     if UNIT.unpack_from(units)[0] < log.start:
         queue.forget_before(log.start)
-        if queue_offset >= queue.first:  # the units around it say that its record is not gone
+        if queue_offset >= queue.first:  # the units around it show that its record is in the log
             return 0
     count = end = 0
     log_end = log.end
