@@ -58,8 +58,8 @@ def test_properties_given_are_copied():
     ("fields", "hint"),
     [
         ({"topic": ""}, "the topic name is empty"),
-        ({"topic": "a b"}, "may hold only letters"),
-        ({"topic": "a/../b"}, "may hold only letters"),
+        ({"topic": "a b"}, "may contain only letters"),
+        ({"topic": "a/../b"}, "may contain only letters"),
         ({"topic": "t" * 128}, "the limit is 127"),
         ({"topic": 5}, "not a valid topic"),
         ({"topic": "SCHEDULE_TOPIC_XXXX"}, "choose another"),

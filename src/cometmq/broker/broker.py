@@ -35,6 +35,7 @@ from cometmq.broker.tables.tables import Tables
 from cometmq.broker.update_rules import UPDATE_RULES
 from cometmq.disk import RealDisk
 from cometmq.errors import BadSetting, StoreFailed
+from cometmq.log_event import LogEvent
 from cometmq.protocol.bodies.tables import TopicConfig
 from cometmq.remoting.dispatch import Dispatcher, Link, vip_routes
 from cometmq.remoting.lanes import Lanes
@@ -124,7 +125,7 @@ class Broker:
             stack.push_async_callback(parts.registration.leave)
             await parts.registration.start()
             self._stack = stack.pop_all()
-        log.info("broker %s at %s serves", identity.name, identity.address)
+        log.info(LogEvent("broker serving", broker=identity.name, address=identity.address))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -269,7 +270,7 @@ class Broker:
         try:
             await self.parts.storage.store.flush()
         except (StoreFailed, OSError) as error:
-            log.error("the last sends may be lost: %s", error)
+            log.error(LogEvent("the last sends may be lost", reason=error))
         await asyncio.sleep(0)
         await self._server.close()
 
@@ -290,7 +291,7 @@ class Broker:
             try:
                 await save()
             except OSError as error:
-                log.error("a table could not be saved: %s", error)
+                log.error(LogEvent("a table could not be saved", reason=error))
 
     def _link_closed(self, link: Link) -> None:
         self._notices.groups_changed(self._clients.drop(link))

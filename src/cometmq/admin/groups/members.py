@@ -13,7 +13,7 @@ from cometmq.protocol.bodies.consumer import (
     ProducerConnection,
     ProducerTable,
 )
-from cometmq.protocol.bodies.heartbeat import MessageModel
+from cometmq.protocol.bodies.heartbeat import ConsumeType, MessageModel
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.headers.client import ConsumerGroupHeader, ProducerGroupHeader
 from cometmq.protocol.headers.consumer import RunningInfoHeader
@@ -120,6 +120,12 @@ class Inside(Row, frozen=True):
     queues: list[QueueState]
     rates: list[TopicRates]
     stacks: str | None
+
+
+def pull_or_push(found: ConsumerConnection) -> str | None:
+    """The name of the consume type of a group; None if it is unknown."""
+    names = {ConsumeType.ACTIVELY: "PULL", ConsumeType.PASSIVELY: "PUSH", None: None}
+    return names[found.consume_type]
 
 
 def version_name(number: int) -> str:

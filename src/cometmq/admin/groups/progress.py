@@ -8,7 +8,6 @@ from cometmq.admin.groups import members
 from cometmq.admin.rows import Row, Time, time_or_none
 from cometmq.admin.session import AdminSession
 from cometmq.errors import NoRoute, PeerError, Refused, WorldError
-from cometmq.protocol.bodies.heartbeat import ConsumeType
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.bodies.stats import ConsumedOffset, ConsumeStats
 from cometmq.protocol.codes import RequestCode, ResponseCode
@@ -16,7 +15,6 @@ from cometmq.protocol.headers.consumer import ConsumeStatsHeader
 from cometmq.protocol.java.fastjson import loads
 from cometmq.protocol.names import DLQ_PREFIX, RETRY_PREFIX
 
-_PULL_OR_PUSH = {ConsumeType.ACTIVELY: "PULL", ConsumeType.PASSIVELY: "PUSH"}
 _ROUND_S = 60
 
 
@@ -184,7 +182,7 @@ async def _summaries(admin: AdminSession) -> list[GroupSummary]:
             group,
             len(connection.connection_set),
             members.version_name(min(each.version for each in connection.connection_set)),
-            connection.consume_type and _PULL_OR_PUSH[connection.consume_type],
+            members.pull_or_push(connection),
             connection.message_model and connection.message_model.value,
             int(stats.consume_tps),
             behind,

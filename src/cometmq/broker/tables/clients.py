@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from cometmq.log_event import LogEvent
 from cometmq.protocol.bodies.heartbeat import (
     ConsumeFrom,
     ConsumerData,
@@ -101,7 +102,10 @@ class Clients:
         """Apply a heartbeat. Returns the consumer groups that it changed."""
         produces, consumes = self._groups_of.setdefault(client.link, (set(), set()))
         for producer in beat.producer_data_set:
-            self.producers.setdefault(producer.group_name, {})[client.link] = client
+            group = self.producers.setdefault(producer.group_name, {})
+            if client.link not in group:
+                log.info(_event("producer joined", producer.group_name, client, len(group) + 1))
+            group[client.link] = client
             produces.add(producer.group_name)
         changed = []
         for data in beat.consumer_data_set:
@@ -119,6 +123,8 @@ class Clients:
             )
         before = group.members.get(client.link)
         group.members[client.link] = client
+        if before is None:
+            log.info(_event("consumer joined", name, client, len(group.members)))
         if before is not None and before.client_id != client.client_id:
             group.forget_what_was_said(before.client_id)
         is_changed = group.take(data)
@@ -130,10 +136,12 @@ class Clients:
             group.said[client.client_id] = said
             if not group.agrees:
                 log.warning(
-                    "members of group %s subscribe differently; the last is %s with %s",
-                    name,
-                    client.client_id,
-                    sorted(said),
+                    LogEvent(
+                        "members of a group subscribe differently",
+                        group=name,
+                        client_id=client.client_id,
+                        subscription=sorted(said),
+                    )
                 )
         return before is None or is_changed
 
@@ -215,14 +223,19 @@ class Clients:
 
     def _drop_producer(self, name: str, link: Link) -> None:
         group = self.producers[name]
-        del group[link]
+        log.info(_event("producer left", name, group.pop(link), len(group)))
         if not group:
             del self.producers[name]
 
     def _drop_consumer(self, name: str, link: Link) -> None:
         group = self.consumers[name]
         gone = group.members.pop(link)
+        log.info(_event("consumer left", name, gone, len(group.members)))
         group.forget_what_was_said(gone.client_id)
         group.retries.pop(link, None)
         if not group.members:
             del self.consumers[name]
+
+
+def _event(text: str, group: str, client: Client, members: int) -> LogEvent:
+    return LogEvent(text, group=group, client_id=client.client_id, members=members)

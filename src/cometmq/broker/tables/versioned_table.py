@@ -6,14 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import msgspec
+
 from cometmq.broker.tables.table_file import KeptTable
+from cometmq.log_event import LogEvent
 from cometmq.protocol.bodies.tables import DataVersion
 from cometmq.protocol.java.fastjson import Body
 from cometmq.seams import Clock, Disk
 
 log = logging.getLogger(__name__)
 
-C = TypeVar("C")
+C = TypeVar("C", bound=Body)
 
 
 class VersionedTable(ABC, Generic[C]):
@@ -57,8 +60,10 @@ class VersionedTable(ABC, Generic[C]):
         name = self._check(self._name_of(entry))
         if self._entries.get(name) == entry:
             return
+        event = "changed" if name in self._entries else "created"
         self._entries[name] = entry
-        log.info("%s", entry)
+        kind = type(entry).__name__.removesuffix("Config").lower()
+        log.info(LogEvent(f"{kind} {event}", **msgspec.structs.asdict(entry)))
         self.touch()
 
     def keep(self, entry: C) -> None:
@@ -71,7 +76,8 @@ class VersionedTable(ABC, Generic[C]):
         entry = self._entries.pop(name, None)
         if entry is None:
             return False
-        log.info("deleted: %s", entry)
+        kind = type(entry).__name__.removesuffix("Config").lower()
+        log.info(LogEvent(f"{kind} deleted", name=name))
         self.touch()
         return True
 

@@ -11,6 +11,7 @@ import os
 import msgspec
 from msgspec.structs import replace
 
+from cometmq.log_event import LogEvent
 from cometmq.seams import Disk
 from cometmq.store.disk_full import is_full
 from cometmq.store.files import StoreFiles
@@ -85,6 +86,17 @@ class Opening(msgspec.Struct, frozen=True):
                 read.log_end,
                 files.checkpoint,
             )
+        log.info(
+            LogEvent(
+                "store recovered",
+                clean_stop=not unclean,
+                checked_from=starts.first(parts.log.start),
+                log_end=recovered.end,
+                bad_ranges=len(recovered.bad),
+                rebuilt_units=recovered.redispatched,
+                rebuilt_queues=recovered.rebuilt_queues,
+            )
+        )
         return recovered
 
     def _leave_abort_file(self) -> None:
