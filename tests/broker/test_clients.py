@@ -1,5 +1,7 @@
 """Who is connected, beside a model: members come by heartbeats, and go by leave or loss."""
 
+import logging
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -174,3 +176,21 @@ def test_who_is_not_there_can_leave_without_harm(group):
     assert clients.leave(LINKS[1], group, group) == []
     assert clients.drop(LINKS[1]) == []
     assert clients.links_of("G") == [LINKS[0]]
+
+
+def test_members_that_join_and_leave_are_logged_once(caplog):
+    caplog.set_level(logging.INFO)
+    clients = Clients()
+    first, second = LINKS[:2]
+    for _ in range(2):
+        clients.heard(consumer_beat("G", ("T", "a")), client(first, "c1"))
+        clients.heard(producer_beat("P"), client(second, "p1"))
+    clients.leave(first, None, "G")
+    clients.drop(second)
+    events = [(each.msg.text, each.msg.fields) for each in caplog.records]
+    assert events == [
+        ("consumer joined", {"group": "G", "client_id": "c1", "members": 1}),
+        ("producer joined", {"group": "P", "client_id": "p1", "members": 1}),
+        ("consumer left", {"group": "G", "client_id": "c1", "members": 0}),
+        ("producer left", {"group": "P", "client_id": "p1", "members": 0}),
+    ]
