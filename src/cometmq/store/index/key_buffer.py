@@ -7,7 +7,6 @@ last checkpoint, and a checkpoint is written only after the buffer.
 
 from array import array
 from collections.abc import Sequence
-from itertools import repeat
 
 from cometmq.store.index.bulk_hash import bulk_hashes, repeated
 
@@ -36,7 +35,7 @@ class KeyBuffer:
         self.topics += topics
         self.keys += keys
         self.places += places
-        self.times_ms += repeat(stored_ms, len(places))
+        self.times_ms += [stored_ms] * len(places)
 
     def entries(self) -> Entries:
         """Empty the buffer; an index entry for each key."""
