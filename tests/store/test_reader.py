@@ -41,10 +41,10 @@ class Rig:
     def put(self, body=b"", tag="", queued=True, **properties):
         text = encode_properties(properties | ({"TAGS": tag} if tag else {}))
         one = NewMessage(topic="T", queue_id=0, body=body, properties_text=text)
-        prepared = self._writer.prepare(one)
+        prepared = self._writer.prepare_one(one)
         file = self.log.room_for(prepared[0])
         offset = file.end
-        self._writer.write(file.memory, file.written, offset, self.queue.end, 5, one, prepared)
+        self._writer.write_one(file.memory, file.written, offset, self.queue.end, 5, one, prepared)
         file.written += prepared[0]
         if queued:
             self.queue.append(offset, prepared[0], hash_code(tag))
