@@ -80,9 +80,9 @@ def test_queues_are_chosen_without_their_namespace():
     assert found == ([], {"ns%T": [1, 2], "%RETRY%ns%G": [0]})
 
 
-def test_a_queue_that_was_chosen_and_is_not_there_is_told(caplog):
+def test_an_allocated_queue_that_does_not_exist_is_logged(caplog):
     broker = FakeBroker(T=2)
     chosen = ByConfig((broker.queue("T", 1), broker.queue("T", 7)))
     assert asyncio.run(shared(broker, ["T"], allocation=chosen)) == ([], {"T": [1]})
-    (line,) = [each.getMessage() for each in caplog.records if "chosen" in each.getMessage()]
-    assert line == f"{broker.queue('T', 7)} was chosen for group G, and is not there"
+    (line,) = [each.getMessage() for each in caplog.records if "allocated" in each.getMessage()]
+    assert line == f"{broker.queue('T', 7)} is allocated to group G, but does not exist"

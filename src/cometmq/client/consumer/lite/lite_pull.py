@@ -13,7 +13,7 @@ from typing import Self
 from cometmq.client.closing import Closing
 from cometmq.client.config import ClientConfig, LitePullConsumerConfig, config_of
 from cometmq.client.consumer.lite.lite_member import LiteMember
-from cometmq.client.consumer.lite.queue_watch import QueueWatch, Told
+from cometmq.client.consumer.lite.queue_watch import OnQueuesChanged, QueueWatch
 from cometmq.client.consumer.shared.event_source import EventSource
 from cometmq.client.durations import Timeout, duration_ms, moment_ms
 from cometmq.client.message import ReceivedMessage
@@ -85,10 +85,10 @@ class LitePullConsumer(EventSource):
             raise
         self._tasks = [
             background.start(member.keep_rebalancing(), "rebalance"),
-            background.start(self._watch.look(), "watch of queues"),
+            background.start(self._watch.check(), "watch of queues"),
             background.every(
                 lambda: duration_ms(config.topic_metadata_check_interval),
-                self._watch.look,
+                self._watch.check,
                 "watch of queues",
             ),
         ]
@@ -140,12 +140,12 @@ class LitePullConsumer(EventSource):
         route = await self._session.routes.fetch(self._namespace.wire(topic))
         return self._namespace.bare_queues(route.to_read)
 
-    def on_queues_changed(self, topic: str, callback: Told) -> None:
+    def on_queues_changed(self, topic: str, callback: OnQueuesChanged) -> None:
         """Call it with the topic and all its queues, when they have changed."""
         self._check_open()
         self._watch.add(topic, callback)
         if self._is_started:
-            self._session.background.start(self._watch.look(), "watch of queues")
+            self._session.background.start(self._watch.check(), "watch of queues")
 
     # Messages
 

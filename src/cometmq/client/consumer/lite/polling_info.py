@@ -1,4 +1,4 @@
-"""What runs in a consumer that polls, as an operator is shown it."""
+"""The running info of a lite pull consumer, for operators."""
 
 from collections.abc import Iterable, Mapping
 
@@ -17,7 +17,7 @@ def polling_info(
     *,
     with_stacks: bool,
 ) -> ConsumerRunningInfo:
-    """For GET_CONSUMER_RUNNING_INFO, with the names of Java's properties."""
+    """The answer to GET_CONSUMER_RUNNING_INFO, with the names of Java's properties."""
     return ConsumerRunningInfo(
         properties={
             "PROP_NAMESERVER_ADDR": ";".join(name_servers),

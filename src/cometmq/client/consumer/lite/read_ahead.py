@@ -1,11 +1,11 @@
-"""One queue of a consumer that polls: what was pulled ahead, and how far the poller has come.
+"""One queue of a lite pull consumer: the buffered messages, and the position of its reader.
 
-    ... done ][ in hand ][ waits here ][ at the broker ...
-              ^ done     ^ position    ^ next_offset
+    ... done ][ in hand ][ buffered ][ at the broker ...
+              ^ done     ^ position  ^ next_offset
 
-What the last poll returned is in hand: its reader may still work on it. The next poll says that it
-is done, and so does a commit. Who pulls names the generation it began in: a seek begins another,
-and what was asked for before it is not taken any more.
+The messages that the last poll returned are in hand: the reader may still process them. The next
+poll, or a commit, marks them as done. A pull carries the generation in which it was sent; a seek
+starts another generation, and results of an older one are discarded.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ from cometmq.protocol.bodies.queues import MessageQueue
 
 
 class _Batch:
-    """What one pull found, and the offset after it, which filtered messages may be before."""
+    """The messages of one pull, and its next offset, which may be after filtered messages."""
 
     __slots__ = ("end", "messages", "taken")
 
@@ -27,7 +27,7 @@ class _Batch:
 
 
 class ReadAhead:
-    """See the top of the file. It knows no loop and no broker."""
+    """See the top of the file. Pure: it knows neither the loop nor a broker."""
 
     __slots__ = (
         "_batches",
@@ -44,22 +44,22 @@ class ReadAhead:
     def __init__(self, queue: MessageQueue) -> None:
         self.queue = queue
         self.generation = 0
-        self.position: int | None = None  # of what poll returns next; None if not known yet
+        self.position: int | None = None  # of the next message to return; None until it is known
         self.next_offset: int | None = None  # to pull
-        self.in_hand: int | None = None  # the lowest offset of what was last returned
+        self.in_hand: int | None = None  # the lowest offset that the last poll returned
         self.is_paused = False
-        self.count = 0  # messages that wait
-        self.size = 0  # bytes of their bodies, as they came
+        self.count = 0  # buffered messages
+        self.size = 0  # bytes of their bodies, compressed as they arrived
         self._batches: deque[_Batch] = deque()
 
     @property
     def done(self) -> int | None:
-        """What may be committed without being asked."""
+        """The offset to commit automatically: messages in hand are not included."""
         return self.position if self.in_hand is None else self.in_hand
 
     @property
     def bounds(self) -> tuple[int, int] | None:
-        """The lowest and the highest offset that wait."""
+        """The lowest and the highest buffered offset."""
         if not self._batches:
             return None
         first, last = self._batches[0], self._batches[-1]
@@ -67,16 +67,16 @@ class ReadAhead:
 
     @property
     def is_ready(self) -> bool:
-        """There is something to take."""
+        """True if there is a message to take."""
         return bool(self._batches) and not self.is_paused
 
     @property
     def is_between_batches(self) -> bool:
-        """What one pull found has been taken whole, and nothing yet of the next."""
+        """True if no pull's messages are taken in part."""
         return not self._batches or not self._batches[0].taken
 
     def hold(self, limits: FlowLimits) -> Hold | None:
-        """Why not to pull now; None to go on."""
+        """The flow limit that was exceeded; None if the queue may be pulled from."""
         if self.count > limits.messages:
             return Hold.MESSAGES
         if self.size > limits.size:
@@ -87,12 +87,12 @@ class ReadAhead:
         return None
 
     def begin(self, generation: int, offset: int) -> None:
-        """Pull from here on, unless a seek was faster."""
+        """Start at `offset`, unless a seek was faster."""
         if generation == self.generation and self.position is None:
             self.position = self.next_offset = offset
 
     def seek(self, offset: int) -> None:
-        """Go on from here, with nothing of what was pulled or asked for before."""
+        """Continue at `offset`, and discard buffered messages and results of pulls in flight."""
         self.generation += 1
         self._batches.clear()
         self.count = self.size = 0
@@ -100,7 +100,7 @@ class ReadAhead:
         self.position = self.next_offset = offset
 
     def add(self, generation: int, result: PullResult) -> bool:
-        """The answer to a pull: whether it was taken. One from before a seek is not."""
+        """Add the result of a pull; return False if it is discarded because of a seek."""
         if generation != self.generation:
             return False
         end = self.next_offset = result.next_offset
@@ -109,13 +109,13 @@ class ReadAhead:
             self.count += len(result.messages)
             self.size += sum([message.size for message in result.messages])
         elif self._batches:
-            self._batches[-1].end = end  # passed over once the batch is taken
+            self._batches[-1].end = end  # skips filtered messages after the batch
         else:
             self.position = end
         return True
 
     def take(self, limit: int) -> list[ReceivedMessage]:
-        """The next ones in order, of one pull; from now on they are in hand."""
+        """Take the next messages of one pull, at most `limit`; they are in hand then."""
         batch = self._batches[0]
         begin = batch.taken
         messages = list(batch.messages[begin : begin + limit])
@@ -131,9 +131,9 @@ class ReadAhead:
         return messages
 
     def take_next(self) -> ReceivedMessage | None:
-        """The next one of a pull that is taken in part; None if it is the last, or there is none.
+        """Take the next message of a pull that is taken in part; None if it is the last one.
 
-        For who takes one by one: as `take`, at a third of the time.
+        For reading one by one: it costs a third of `take(1)`.
         """
         if self.is_paused or not self._batches:
             return None
@@ -150,11 +150,11 @@ class ReadAhead:
         return message
 
     def put_down(self) -> None:
-        """What was in hand is done."""
+        """Mark the messages in hand as done."""
         self.in_hand = None
 
     def put_down_to(self, offset: int) -> None:
-        """What was in hand is done as far as this, if that is within it."""
+        """Mark the messages in hand below `offset` as done."""
         if self.in_hand is not None and self.position is not None:
             if offset == self.position:
                 self.in_hand = None

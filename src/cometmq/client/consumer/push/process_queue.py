@@ -1,9 +1,9 @@
 """The messages of one queue that were pulled and are not done yet.
 
-A message waits, is taken by a listener, and is then done or given back. The offset to commit is the
-lowest that is not done: what is above it may be consumed again, never be lost.
+A message waits, is taken by a listener call, and is then done or given back. The offset to commit
+is the lowest that is not done: messages above it may be delivered twice, but none is lost.
 
-It belongs to the loop: listeners run in threads, but tell the loop what they have done.
+It belongs to the loop: listeners run in threads, but their results are processed on the loop.
 """
 
 from collections import deque
@@ -14,15 +14,15 @@ from cometmq.client.message import ReceivedMessage
 
 
 class ProcessQueue:
-    """See the top of the file. All verbs take constant time for messages that come in order."""
+    """See the top of the file. All methods take constant time per message if offsets ascend."""
 
     def __init__(self) -> None:
-        self._messages: dict[int, ReceivedMessage] = {}  # all that are not done, by offset
-        self._order: deque[int] = deque()  # their offsets, ascending, with some that are done
-        self._waiting: deque[int] = deque()  # those nobody took, ascending
-        self._taken: set[int] = set()  # those somebody took
-        self._end = 0  # the offset after the highest that ever came
-        self.size = 0  # bytes of body, as they came
+        self._messages: dict[int, ReceivedMessage] = {}  # all messages that are not done, by offset
+        self._order: deque[int] = deque()  # their offsets, ascending, with some of done messages
+        self._waiting: deque[int] = deque()  # offsets of messages that wait, ascending
+        self._taken: set[int] = set()  # offsets of messages that a listener call has
+        self._end = 0  # the offset after the highest that was added
+        self.size = 0  # bytes of the bodies, compressed as they arrived
         self.is_dropped = False
 
     def __len__(self) -> int:
@@ -30,7 +30,7 @@ class ProcessQueue:
 
     @property
     def waiting(self) -> int:
-        """How many nobody has taken yet."""
+        """How many messages wait for a listener call."""
         return len(self._messages) - len(self._taken)
 
     @property
@@ -43,7 +43,7 @@ class ProcessQueue:
 
     @property
     def span(self) -> int:
-        """From the lowest that is not done to the highest."""
+        """The distance from the lowest offset that is not done to the highest."""
         lowest = self.lowest
         if lowest is None:
             return 0
@@ -52,7 +52,7 @@ class ProcessQueue:
         return self._order[-1] - lowest
 
     def hold(self, limits: FlowLimits) -> Hold | None:
-        """Why not to pull now; None to go on."""
+        """The flow limit that was exceeded; None if the queue may be pulled from."""
         if len(self._messages) > limits.messages:
             return Hold.MESSAGES
         if self.size > limits.size:
@@ -62,7 +62,7 @@ class ProcessQueue:
         return None
 
     def add(self, messages: Sequence[ReceivedMessage]) -> int:
-        """Let these wait; how many of them are new. A queue that was dropped takes none."""
+        """Add messages; return how many are new. A dropped queue accepts none."""
         if self.is_dropped:
             return 0
         held, size = self._messages, 0
@@ -80,7 +80,7 @@ class ProcessQueue:
         self._order.extend(fresh)
         self._waiting.extend(fresh)
         self._end = max(self._end, max(fresh) + 1)
-        if not is_ascending:  # an offset was reset: rare
+        if not is_ascending:  # rare: an offset was reset
             self._sort()
         return len(fresh)
 
@@ -102,14 +102,14 @@ class ProcessQueue:
         return taken
 
     def is_taken(self, offset: int) -> bool:
-        """Somebody took it, and it is neither done nor given back."""
+        """True if a listener call has it: it is neither done nor given back."""
         return offset in self._taken
 
     def done(self, offsets: Iterable[int]) -> int | None:
-        """These were taken and are done: the offset to commit.
+        """Mark taken messages as done, and return the offset to commit.
 
-        None if there is nothing to commit: nothing was here, or the queue is ours no more. An
-        offset that nobody took is passed over: it was given up, or the queue is read anew.
+        Returns None if there is nothing to commit: the queue is empty or dropped. Offsets that are
+        not taken are ignored: their call expired, or the queue was restarted.
         """
         if self.is_dropped or not self._messages:
             return None
@@ -121,9 +121,9 @@ class ProcessQueue:
         return self._end if lowest is None else lowest
 
     def commit(self) -> int | None:
-        """All that were taken are done, in orderly consumption: the offset after the last one.
+        """Mark all taken messages as done, and return the offset after the last one (orderly).
 
-        None if none was taken, or the queue is ours no more.
+        Returns None if no message was taken, or if the queue is dropped.
         """
         if self.is_dropped or not self._taken:
             return None
@@ -132,7 +132,7 @@ class ProcessQueue:
         return last + 1
 
     def give_back(self, offsets: Iterable[int]) -> None:
-        """These were taken and shall be taken again, in their place."""
+        """Let taken messages wait again, in their order."""
         back = sorted(self._taken.intersection(offsets))
         self._taken.difference_update(back)
         if back and self._waiting and back[-1] > self._waiting[0]:
@@ -141,16 +141,16 @@ class ProcessQueue:
             self._waiting.extendleft(reversed(back))
 
     def rollback(self) -> None:
-        """All that were taken shall be taken again."""
+        """Let all taken messages wait again."""
         self.give_back(self._taken)
 
     def drop(self) -> None:
-        """The queue is another's now: forget all, and commit nothing more."""
+        """Discard all messages, and accept and commit nothing more."""
         self.is_dropped = True
         self.clear()
 
     def clear(self) -> None:
-        """Forget all: the queue is read anew, from an offset that was reset."""
+        """Discard all messages."""
         self._messages.clear()
         self._order.clear()
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""What runs in a push consumer, as an operator is shown it: by Java's names."""
+"""The running info of a push consumer, for operators, with the names of Java's properties."""
 
 from collections.abc import Iterable, Mapping
 
@@ -31,7 +31,7 @@ _NOT_SHOWN = frozenset({"allocation", "consume_timestamp", "consume_timeout", "o
 def running_properties(
     config: PushConsumerConfig, name_servers: Iterable[str], start_ms: int, *, orderly: bool
 ) -> dict[str, str]:
-    """Settings and facts that do not change while it runs."""
+    """The properties that do not change while the consumer runs."""
     shown = {
         _spelled(name): _text(getattr(config, name))
         for name in config.__dataclass_fields__
@@ -61,7 +61,7 @@ def running_info(
     *,
     with_stacks: bool,
 ) -> ConsumerRunningInfo:
-    """For GET_CONSUMER_RUNNING_INFO."""
+    """The answer to GET_CONSUMER_RUNNING_INFO."""
     wanted = list(subscriptions)
     return ConsumerRunningInfo(
         properties=dict(properties),

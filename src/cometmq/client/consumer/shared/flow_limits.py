@@ -1,28 +1,28 @@
-"""How much of a queue may wait before no more of it is pulled."""
+"""Flow limits: how many messages of a queue may be in memory before pulling stops."""
 
 from dataclasses import dataclass, replace
 from enum import Enum
 
 
 class Hold(Enum):
-    """Why a queue is not pulled from just now."""
+    """The flow limit that a queue exceeds."""
 
-    MESSAGES = "too many messages wait"
-    SIZE = "the waiting messages are too large"
-    SPAN = "the oldest message that is not done is too far behind"
+    MESSAGES = "too many messages in memory"
+    SIZE = "too many bytes in memory"
+    SPAN = "the oldest unfinished message is too far behind the newest"
 
 
 @dataclass(frozen=True, slots=True)
 class FlowLimits:
-    """Past one of these, a queue is not pulled from; of the span, None is no limit."""
+    """A queue that exceeds one of these is not pulled from."""
 
     messages: int = 1000
     size: int = 100 << 20  # bytes of body
-    span: int | None = 2000  # orderly consumers have none: they take the oldest first
+    span: int | None = 2000  # offsets; None: no limit, as for orderly consumers
 
     def shared(self, queues: int, messages: int = -1, size: int = -1) -> "FlowLimits":
-        """For each of so many queues, when a topic has limits of its own; -1 is none."""
-        assert queues > 0, "a topic that we have a queue of"
+        """The limits of each of `queues` queues, if the topic has limits too; -1 means no limit."""
+        assert queues > 0, "a topic with an owned queue"
         return replace(
             self,
             messages=self.messages if messages < 0 else max(1, messages // queues),

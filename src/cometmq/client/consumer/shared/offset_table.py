@@ -1,4 +1,4 @@
-"""What is to be consumed next, by queue, as it stands in memory."""
+"""Consumer offsets in memory: by queue, the offset to consume next."""
 
 from cometmq.protocol.bodies.queues import MessageQueue
 
@@ -7,7 +7,7 @@ class OffsetTable(dict[MessageQueue, int]):
     """See the top of the file."""
 
     def advance(self, queue: MessageQueue, offset: int, *, only_up: bool) -> None:
-        """This one is to be consumed next; with `only_up`, unless a higher one is."""
+        """Set the offset; with `only_up`, only if it is higher."""
         known = self.get(queue)
         if known is None or not only_up or known < offset:
             self[queue] = offset

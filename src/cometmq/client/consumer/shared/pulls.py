@@ -1,4 +1,4 @@
-"""One pull: the question, the node that is asked, and the messages of the answer."""
+"""One pull: the request, the broker node that is asked, and the messages of the result."""
 
 import logging
 from dataclasses import dataclass, field
@@ -8,7 +8,6 @@ from cometmq.client.session.session import Session
 from cometmq.errors import Malformed, NoRoute, PeerError, Unreachable, WorldError
 from cometmq.protocol.bodies.heartbeat import Subscription
 from cometmq.protocol.bodies.queues import MessageQueue
-from cometmq.protocol.bodies.route import MASTER_ID
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.filter.tags import TAG
@@ -22,22 +21,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pull:
-    """What to ask of a queue."""
+    """A pull request."""
 
     queue: MessageQueue
     offset: int
     count: int
     subscription: Subscription
-    with_expression: bool = False  # else the broker goes by what the heartbeats said
-    commit: int | None = None  # an offset to keep on the way
-    suspend_ms: int = 0  # how long the broker may wait for a message; 0 is not at all
-    timeout_ms: int  # for the answer
+    with_expression: bool = False  # else the broker uses the filter of the heartbeat
+    commit: int | None = None  # an offset to commit with the pull
+    suspend_ms: int = 0  # how long the broker may hold the pull; 0: not at all
+    timeout_ms: int  # for the response
     is_lite: bool = False
     generation: int = 0  # of a lite reader's position; not sent
 
     @property
     def flags(self) -> int:
-        """As the wire has them."""
+        """The sysFlag of the request."""
         return (
             PullFlag.COMMIT_OFFSET * (self.commit is not None)
             | PullFlag.SUSPEND * bool(self.suspend_ms)
@@ -48,7 +47,7 @@ class Pull:
 
 @dataclass(slots=True)
 class Pulls:
-    """Pulls of one group. Brokers say which of their nodes a queue is to be read from next."""
+    """Pulls for one group. Brokers suggest the node (master or slave) for the next pull."""
 
     session: Session
     group: str
@@ -56,12 +55,12 @@ class Pulls:
     _nodes: dict[MessageQueue, int] = field(default_factory=dict)
 
     async def pull(self, ask: Pull) -> PullResult:
-        """What was found. Refused, NoRoute, Unreachable or TimedOut, if nothing can be."""
+        """Pull once. Raises Refused, NoRoute, Unreachable or TimedOut if it fails."""
         queue = ask.queue
         address, is_master = await self._node_of(queue)
         flags = ask.flags
         if not is_master:
-            flags &= ~PullFlag.COMMIT_OFFSET  # a slave keeps none
+            flags &= ~PullFlag.COMMIT_OFFSET  # a slave stores no offsets
         header = PullHeader(
             consumer_group=self.group,
             topic=queue.topic,
@@ -90,33 +89,31 @@ class Pulls:
         return self._result(status, response, ask)
 
     def forget(self, queue: MessageQueue) -> None:
-        """It is not ours any more, or the node that was named for it fails."""
+        """Forget the suggested node: the queue was given up, or the node failed."""
         self._nodes.pop(queue, None)
 
     async def _node_of(self, queue: MessageQueue) -> tuple[str, bool]:
-        """The address to ask, and whether it is the master's."""
-        routes = self.session.routes
-        node = self._nodes.get(queue, MASTER_ID)
+        """The address to pull from, and whether it is the master."""
+        routes, name = self.session.routes, queue.broker_name
         for _ in range(2):
-            address = routes.address_of(queue.broker_name, node)
+            master, node = routes.address_of(name), self._nodes.get(queue)
+            address = master if node is None else routes.address_of(name, node)
+            address = address or routes.any_address_of(name)
             if address is not None:
-                return address, node == MASTER_ID
-            address = routes.any_address_of(queue.broker_name)
-            if address is not None:
-                return address, address == routes.address_of(queue.broker_name)
+                return address, address == master
             await routes.fetch(queue.topic)
         raise NoRoute(
-            f"broker {queue.broker_name} of topic {queue.topic} is not known: is it down?"
+            f"broker {queue.broker_name} of topic {queue.topic} has no route: is it down?"
         )
 
     async def _look_again(self, queue: MessageQueue, error: Exception) -> None:
-        """The next pull asks the master, at the address that it has by then."""
+        """Let the next pull ask the master, at its current address."""
         self.forget(queue)
         if isinstance(error, Unreachable):
             try:
                 await self.session.routes.fetch(queue.topic)
             except (PeerError, WorldError) as other:
-                log.info("the route of %s stays as it is: %s", queue.topic, other)
+                log.debug("cannot refresh the route of %s: %s", queue.topic, other)
 
     def _result(self, status: PullStatus, response: Command, ask: Pull) -> PullResult:
         header = read_header(response, PullReplyHeader)
@@ -134,7 +131,7 @@ class Pulls:
 def _wanted(
     messages: tuple[ReceivedMessage, ...], subscription: Subscription
 ) -> tuple[ReceivedMessage, ...]:
-    """Brokers compare hashes of tags, which may be equal where tags are not."""
+    """Brokers compare hashes of tags, which may collide: compare the tags themselves."""
     if not subscription.tags_set or subscription.expression_type != TAG:
         return messages
     tags = frozenset(subscription.tags_set)
@@ -145,4 +142,4 @@ def _has_one_of(message: ReceivedMessage, tags: frozenset[str]) -> bool:
     try:
         return message.tags in tags
     except Malformed:
-        return True  # one that cannot be read is its consumer's to fail, and holds up no other
+        return True  # the listener fails on an unreadable message, which blocks no other

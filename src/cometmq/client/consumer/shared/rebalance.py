@@ -1,8 +1,8 @@
-"""Who consumes which queue: computed by each member for itself, from what the brokers know.
+"""Rebalance: each member computes for itself which queues it owns.
 
-The members of a group agree without talking to each other, as all of them ask for the same lists
-and give them to the same strategy. While the lists differ, a queue may have two owners or none for
-a moment: that is at-least-once's price, and orderly consumers lock their queues for it.
+The members of a group agree without talking to each other, because all of them fetch the same lists
+from the brokers and use the same strategy. While the lists differ, a queue may have two owners or
+none for a moment. Delivery is at least once for this reason, and orderly consumers lock queues.
 """
 
 import logging
@@ -16,6 +16,7 @@ from cometmq.client.consumer.shared.allocate import (
     queues_in_order,
 )
 from cometmq.client.namespace import Namespace
+from cometmq.client.session.connections import failure_level
 from cometmq.client.session.session import Session
 from cometmq.errors import NoRoute, PeerError, Unreachable, WorldError
 from cometmq.protocol.bodies.heartbeat import ConsumerIds, MessageModel
@@ -26,15 +27,15 @@ from cometmq.protocol.java.fastjson import loads
 
 log = logging.getLogger(__name__)
 
-REBALANCE_MS = 20_000  # at the latest, each member looks again
+REBALANCE_MS = 20_000  # the interval, if nothing changes
 
-# Given the topic, and those of its queues that are ours from now on.
+# Called with a topic and the queues of it that this member owns from now on.
 Settle = Callable[[str, Sequence[MessageQueue]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """Of one member."""
+    """The rebalance of one member."""
 
     session: Session
     group: str
@@ -43,16 +44,17 @@ class Rebalance:
     settle: Settle
 
     async def run(self, topics: Iterable[str]) -> list[str]:
-        """Settle each topic; those are returned that could not be, and stay as they are."""
+        """Rebalance each topic; return those that failed and keep their queues."""
         unsettled = []
         for topic in list(topics):
             try:
                 if await self._run(topic):
                     continue
             except NoRoute as error:
-                log.info("%s", error)  # a topic may come later
+                log.debug("%s", error)  # the topic may be created later
             except (PeerError, WorldError) as error:
-                log.warning("queues of %s stay as they are: %s", topic, error)
+                level = failure_level(error)
+                log.log(level, "cannot rebalance topic %s, keeping its queues: %s", topic, error)
             unsettled.append(topic)
         return unsettled
 
@@ -65,32 +67,32 @@ class Rebalance:
         client_id = self.session.client_id
         members = clients_in_order(await self._member_ids(topic))
         if client_id not in members:
-            # A broker that is new, or has lost our connection, waits for our next heartbeat.
+            # A new broker, or one that lost our connection, needs a heartbeat.
             await self.session.heart.beat()
             members = clients_in_order(await self._member_ids(topic))
         if not members:
-            log.info("no broker knows group %s of topic %s yet", self.group, topic)
+            log.debug("no broker knows group %s of topic %s yet", self.group, topic)
             return False
         shared = self.allocation.allocate(client_id, queues, members) if queues else []
         await self.settle(topic, self._there(topic, shared, queues))
         return client_id in members
 
     def _there(self, topic: str, shared: Queues, queues: Queues) -> list[MessageQueue]:
-        """Queues that somebody chose by hand are given for each topic: they may be of another.
+        """The allocated queues of this topic that exist, named as on the wire.
 
-        They are named without the namespace, and may be none.
+        `ByConfig` returns queues of all topics, named by the user.
         """
         wired = map(Namespace(self.session.config.namespace).wire_queue, shared)
         mine = [queue for queue in wired if queue.topic == topic]
         known = set(queues)
         for queue in mine:
             if queue not in known:
-                log.warning("%s was chosen for group %s, and is not there", queue, self.group)
+                log.warning("%s is allocated to group %s, but does not exist", queue, self.group)
         return [queue for queue in mine if queue in known]
 
     async def _member_ids(self, topic: str) -> list[str]:
-        """As a broker of the topic knows them; any will do, as clients beat to all."""
-        failure: Exception = NoRoute(f"no broker of topic {topic} is known")
+        """The members, from any broker of the topic: clients send heartbeats to all of them."""
+        failure: Exception = NoRoute(f"topic {topic} has no broker")
         for broker_name in (await self.session.routes.of(topic)).brokers:
             address = self.session.routes.any_address_of(broker_name)
             if address is None:

@@ -1,4 +1,4 @@
-"""Where everything waits in this process, as an operator is shown it."""
+"""Stack traces of all tasks and threads of this process, for operators."""
 
 import asyncio
 import inspect
@@ -8,23 +8,23 @@ import traceback
 
 
 def task_stacks() -> str:
-    """Where each task of the loop waits."""
+    """The stack of each task of the loop."""
     return "\n".join(
         f"{task.get_name()}\n{_stack(task.get_coro())}" for task in asyncio.all_tasks()
     )
 
 
 def thread_stacks() -> str:
-    """Where each thread is."""
+    """The stack of each thread."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return "".join(
         f"{names.get(ident, ident)}\n{''.join(traceback.format_stack(frame))}\n"
-        for ident, frame in sys._current_frames().items()  # noqa: SLF001 - there is no other way
+        for ident, frame in sys._current_frames().items()  # noqa: SLF001 - there is no public API
     )
 
 
 def _stack(waits: object) -> str:
-    """From the outermost coroutine to what it waits for in the end."""
+    """The chain of coroutines, from the outermost to the one that waits."""
     lines = []
     while inspect.iscoroutine(waits) and waits.cr_frame is not None:
         lines.append(f"    {waits.__qualname__} at line {waits.cr_frame.f_lineno}")

@@ -1,4 +1,4 @@
-"""How fast a consumer is, by topic: rates of the last minute, failures of the last hour."""
+"""Statistics of a consumer by topic: rates of the last minute, failures of the last hour."""
 
 from collections import deque
 from dataclasses import astuple, dataclass
@@ -7,13 +7,13 @@ from cometmq.protocol.bodies.consumer import ConsumeStatus
 from cometmq.seams import Clock
 
 SAMPLE_MS = 10_000
-_SAMPLES_MINUTE = 7  # six stretches of ten seconds
+_SAMPLES_MINUTE = 7  # six intervals of ten seconds
 _SAMPLES_HOUR = 361
 
 
 @dataclass(slots=True)
 class _Totals:
-    """Since the start."""
+    """Counters since the start."""
 
     pulls: int = 0
     pull_ms: int = 0
@@ -24,13 +24,13 @@ class _Totals:
     failed: int = 0
 
     def since(self, before: "_Totals") -> "_Totals":
-        """What came in between."""
+        """The difference to earlier counters."""
         pairs = zip(astuple(self), astuple(before), strict=True)
         return _Totals(*(now - then for now, then in pairs))
 
 
 class _Topic:
-    """Its counters now, and as they were at the last looks."""
+    """The counters of a topic now and at the last samples."""
 
     def __init__(self, now_ms: int) -> None:
         self.totals = _Totals()
@@ -38,7 +38,7 @@ class _Topic:
         self.failed = deque([0], maxlen=_SAMPLES_HOUR)
 
     def status(self, now_ms: int) -> ConsumeStatus:
-        """As Java's consumers tell it."""
+        """The rates that Java's consumers report."""
         begun_ms, first = self.minute[0]
         recent = self.totals.since(first)
         seconds = max(now_ms - begun_ms, 1) / 1000
@@ -53,21 +53,21 @@ class _Topic:
 
 
 class ConsumerStats:
-    """Counters that are added to, and a look at them every `SAMPLE_MS`."""
+    """Counters by topic, sampled every `SAMPLE_MS`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._topics: dict[str, _Topic] = {}
 
     def pulled(self, topic: str, count: int, took_ms: int) -> None:
-        """A pull found so many messages."""
+        """Count a pull that found `count` messages."""
         totals = self._of(topic).totals
         totals.pulls += 1
         totals.pull_ms += took_ms
         totals.pulled += count
 
     def consumed(self, topic: str, count: int, failed: int, took_ms: int) -> None:
-        """A listener was given so many messages and failed some."""
+        """Count a listener call with `count` messages, of which `failed` failed."""
         totals = self._of(topic).totals
         totals.calls += 1
         totals.call_ms += took_ms
@@ -75,18 +75,18 @@ class ConsumerStats:
         totals.failed += failed
 
     async def sample(self) -> None:
-        """Look at the counters."""
+        """Sample the counters."""
         now_ms = self._clock.monotonic_ms()
         for topic in self._topics.values():
             topic.minute.append((now_ms, _Totals(*astuple(topic.totals))))
             topic.failed.append(topic.totals.failed)
 
     def forget(self, topic: str) -> None:
-        """It is not subscribed to any more."""
+        """Forget a topic that was unsubscribed."""
         self._topics.pop(topic, None)
 
     def status(self, topic: str) -> ConsumeStatus:
-        """Of one topic."""
+        """The statistics of one topic."""
         found = self._topics.get(topic)
         return ConsumeStatus() if found is None else found.status(self._clock.monotonic_ms())
 
