@@ -1,4 +1,4 @@
-"""The lite pull consumer for code that does not await."""
+"""The lite pull consumer for code without asyncio."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,7 +10,13 @@ from cometmq.client.message import ReceivedMessage
 
 
 class LitePullConsumer(Face[awaited.LitePullConsumer]):
-    """`cometmq.LitePullConsumer`, waited for."""
+    """Read messages by polling or iterating; see `cometmq.LitePullConsumer`.
+
+    with LitePullConsumer("archive", "127.0.0.1:9876") as consumer:
+        consumer.subscribe("orders")
+        for message in consumer:
+            print(message.message_id, message.body)
+    """
 
     def __init__(
         self,
@@ -25,7 +31,9 @@ class LitePullConsumer(Face[awaited.LitePullConsumer]):
         )
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object, /) -> None:
-        self._loop.wait(self._core.__aexit__(None, error, None))  # what failed shall come again
+        self._loop.wait(
+            self._core.__aexit__(None, error, None)
+        )  # after an exception, messages are redelivered
 
     subscribe = calls(awaited.LitePullConsumer.subscribe)
     unsubscribe = calls(awaited.LitePullConsumer.unsubscribe)
@@ -48,9 +56,10 @@ class LitePullConsumer(Face[awaited.LitePullConsumer]):
     position = calls(awaited.LitePullConsumer.position)
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
-        """One by one, until the consumer is closed: who takes the next one is done with the last.
+        """Iterate over messages until the consumer is closed.
 
-        Each takes a way to the loop and back. `batches` goes it once for many.
+        A message counts as done when the next one is requested. Each message costs a switch of
+        threads; `batches` needs one switch for many messages.
         """
         core = self._core
 
@@ -61,7 +70,7 @@ class LitePullConsumer(Face[awaited.LitePullConsumer]):
             yield message
 
     def batches(self) -> Iterator[list[ReceivedMessage]]:
-        """As `poll`, again and again until the consumer is closed."""
+        """Iterate over the lists that `poll` would return, until the consumer is closed."""
         stream = self._core.batches()
 
         async def following() -> list[ReceivedMessage] | None:

@@ -1,4 +1,4 @@
-"""The pull consumer for code that does not await."""
+"""The pull consumer for code without asyncio."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from cometmq.client.consumer.lite import pull as awaited
 
 
 class PullConsumer(AskerFace[awaited.PullConsumer]):
-    """`cometmq.PullConsumer`, waited for."""
+    """Read messages of a queue from an offset; see `cometmq.PullConsumer`."""
 
     def __init__(
         self,

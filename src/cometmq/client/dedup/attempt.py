@@ -1,4 +1,4 @@
-"""One key on its way through the two phases: what a store is asked, and what it says."""
+"""One key in the two phases of deduplication, and the interface of stores."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class KeyVerdict(Enum):
-    """What to do with a message."""
+    """What to do with a message: run the function, skip it, or redeliver the message later."""
 
     RUN = "run"
     SKIP = "skip"
@@ -14,25 +14,25 @@ class KeyVerdict(Enum):
 
 
 class DedupStore(Protocol):
-    """Keys in progress and done. Any thread may call it."""
+    """A store of keys that are in progress or done. Its methods are thread-safe."""
 
     @property
     def blocks(self) -> bool:
-        """It waits for a disk, so not on the loop."""
+        """True if its methods block, for example on a disk: then they run in a thread."""
 
     def begin(self, key: str, owner: str, lease_ms: int) -> KeyVerdict:
-        """The first phase: RUN means that the owner has the key now."""
+        """The first phase. RUN means that the owner has acquired the key for `lease_ms`."""
 
     def done(self, key: str, retention_ms: int) -> None:
-        """The second phase; true whoever had the key, as the work is done."""
+        """The second phase: the key is done for `retention_ms`, whichever owner had acquired it."""
 
     def release(self, key: str, owner: str) -> None:
-        """The work failed: the next one may have the key, if it is still this owner's."""
+        """The function failed: free the key, if this owner still has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyAttempt:
-    """The verdict for one message; after RUN, one of the two verbs ends it."""
+    """The verdict for one message; after RUN, call `done` or `release`."""
 
     verdict: KeyVerdict
     key: str
@@ -41,15 +41,15 @@ class KeyAttempt:
     _retention_ms: int
 
     def done(self) -> None:
-        """The work is done: the key is skipped from now on."""
+        """The function succeeded: the key is skipped from now on."""
         self._store.done(self.key, self._retention_ms)
 
     def release(self) -> None:
-        """The work failed: the message may be tried again at once."""
+        """The function failed: the message may be processed again immediately."""
         self._store.release(self.key, self._owner)
 
     def end(self, is_done: bool) -> None:
-        """One or the other."""
+        """Call `done` or `release`."""
         if is_done:
             self.done()
         else:

@@ -1,15 +1,15 @@
-"""Idempotent consumption: a listener runs once for each business key, within what stores can do.
+"""Idempotent consumption: a function runs once for each business key.
 
-Two phases. Before the listener runs, its key is put in the store as in progress, for a time (the
-lease); after it has returned, as done, for a longer time (the retention). Then
+There are two phases. Before the function runs, its key is stored as in progress, for the lease
+time; after it has returned, as done, for the retention time. For a message whose key is
 
-    run     nobody has this key, or whoever had it did not finish within the lease
-    skip    it is done
-    later   somebody works on it: the message must come again
+    unknown, or in progress for longer than the lease      the function runs
+    done                                                   the message is skipped
+    in progress                                            the message is redelivered later
 
-A process that dies between the phases leaves its lease: the message is consumed again after it. So
-a listener that changes the world and dies before `done` runs twice; what it changes in the same
-transaction as its own mark of the key does not.
+If a process dies between the phases, the message is processed again after the lease. So a function
+that has side effects and dies before the second phase runs twice, unless it stores a mark of the
+key in the same transaction as its effects.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ from cometmq.client.durations import Duration, duration_ms
 from cometmq.client.message import ReceivedMessage
 from cometmq.errors import BadMessage, BadSetting
 
-LEASE = timedelta(minutes=15)  # as long as a listener may take before its message is sent back
-RETENTION = timedelta(days=3)  # as long as a broker keeps messages
+LEASE = timedelta(minutes=15)  # the default consume_timeout
+RETENTION = timedelta(days=3)  # brokers delete messages after that time by default
 
 G = TypeVar("G", ReceivedMessage, list[ReceivedMessage])
 R = TypeVar("R")
@@ -36,22 +36,28 @@ T = TypeVar("T")
 
 
 def is_consumed(result: object) -> bool:
-    """Not one of the outcomes by which a message comes again."""
+    """True unless the result is an outcome that redelivers the message."""
     if isinstance(result, Ack):
         return result.count != 0
     return not isinstance(result, Retry | Suspend | Rollback)
 
 
 class Dedup:
-    """Decides by business key whether a listener runs.
+    """Run a function once for each business key.
+
+        dedup = Dedup(SqliteStore("seen.db"))
+        consumer.on("orders")(dedup.guard_async(charge))
 
     Args:
-        store: Stores the keys in progress and the keys that are done.
+        store: Stores the keys: `MemoryStore` for one process, `SqliteStore` for one machine.
         key: Returns the business key of a message; by default its only key.
-        scope: Separates groups that share a store.
-        lease: How long a key is in progress before another consumer may process it; seconds or a
-            timedelta, at least the longest run of the listener.
-        retention: How long a key is remembered after it is done; seconds or a timedelta.
+        scope: Separates the keys of groups that share a store.
+        lease: Seconds or a timedelta after which a key in progress may be processed again, because
+            its process may have died. Make it longer than the function runs.
+        retention: Seconds or a timedelta for which done keys are stored.
+
+    Raises:
+        BadSetting: `lease` or `retention` is shorter than a millisecond.
     """
 
     def __init__(
@@ -70,7 +76,7 @@ class Dedup:
         self._retention_ms = _positive_ms("retention", retention)
 
     def begin(self, message: ReceivedMessage) -> KeyAttempt:
-        """The first phase for a message."""
+        """Acquire the key of a message: the first phase."""
         key = f"{self._scope}/{self._key(message)}"
         owner = uuid4().hex
         verdict = self._store.begin(key, owner, self._lease_ms)
@@ -79,13 +85,17 @@ class Dedup:
     def guard(
         self, listener: Callable[[G], R], is_done: Callable[[R], bool] = is_consumed
     ) -> Callable[[G], R | Ack | None]:
-        """The listener, run once a key; of a key that is done it returns None at once.
+        """Wrap a plain function so that it runs once for each key.
 
-        It raises InProgress where the message must come again. When the listener raises, or
-        returns what `is_done` denies, the key is free again: by default, an outcome by which the
-        message comes again.
+        The wrapped function returns None if the key is done, and raises InProgress if the message
+        must be redelivered. If `listener` raises, or if `is_done(result)` is False, the key is
+        free again. By default, outcomes that redeliver a message are not done.
 
-        A listener of lists is given those whose keys are free, and not called without any.
+        A function of lists receives the messages whose keys are free; it is not called if there
+        are none.
+
+        Raises:
+            BadSetting: `listener` is a coroutine function.
         """
         if inspect.iscoroutinefunction(listener):
             raise BadSetting(f"{listener!r} is a coroutine: use guard_async")
@@ -97,7 +107,7 @@ class Dedup:
                 return begun.skipped()  # type: ignore[no-any-return]
             try:
                 result = listener(begun.given)
-                if inspect.iscoroutine(result):  # of what did not look like one
+                if inspect.iscoroutine(result):  # of a callable that did not look like one
                     result.close()
                     raise BadSetting(f"{listener!r} makes a coroutine: use guard_async")
                 return begun.end(result, is_done)  # type: ignore[no-any-return]
@@ -110,9 +120,9 @@ class Dedup:
     def guard_async(
         self, listener: Callable[[G], Awaitable[R]], is_done: Callable[[R], bool] = is_consumed
     ) -> Callable[[G], Awaitable[R | Ack | None]]:
-        """As `guard`, for a coroutine; a store that blocks is called on a thread.
+        """Wrap a coroutine function so that it runs once for each key; see `guard`.
 
-        A cancelled call frees its key: once it can, if it is cancelled while it begins.
+        A store that blocks is called in a thread. A cancelled call frees its key.
         """
 
         @wraps(listener)
@@ -129,13 +139,13 @@ class Dedup:
                 return begun.skipped()  # type: ignore[no-any-return]
             try:
                 result = await listener(begun.given)
-            except BaseException:  # cancelled, too
+            except BaseException:  # also CancelledError
                 await self._called(begun.release)
                 raise
             ended = self._called(partial(begun.end, result, is_done))
             try:
                 return await asyncio.shield(ended)
-            except Exception:  # of the store, or of is_done
+            except Exception:  # raised by the store or by is_done
                 await self._called(begun.release)
                 raise
 
@@ -153,18 +163,16 @@ class Dedup:
         called: asyncio.Future[T] = loop.create_future()
         try:
             called.set_result(work())
-        except Exception as error:  # noqa: BLE001 - raised to who awaits
+        except Exception as error:  # noqa: BLE001 - the awaiting caller gets it
             called.set_exception(error)
         return called
 
 
 def only_key(message: ReceivedMessage) -> str:
-    """The key of a message that has one; BadMessage if it has none or several."""
+    """The key of a message with exactly one key. Raises BadMessage for others."""
     keys = message.keys
     if len(keys) != 1:
-        raise BadMessage(
-            f"{message!r} has {len(keys)} keys: give Dedup a `key` that makes one of the message"
-        )
+        raise BadMessage(f"{message!r} has {len(keys)} keys: give Dedup a `key` function")
     return keys[0]
 
 

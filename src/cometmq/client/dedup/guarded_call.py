@@ -1,10 +1,10 @@
-"""One call of a guarded listener: what it is given of what came, and what becomes of the keys.
+"""One call of a guarded function: which messages it receives, and what happens to their keys.
 
-Of a list, those that are done are left out, and so is all from the first on that must come again,
-as a consumer can be told only that the first so many are consumed:
+Of a list, messages whose keys are done are left out. So are all messages from the first one that
+must be redelivered, because an outcome can only acknowledge the first messages of a list:
 
-    done  run  done  run  later  run        the listener is given the two `run` before `later`;
-    `------- Ack(4) -----'                   the last two come again
+    done  run  done  run  later  run        the function receives the two `run` before `later`;
+    `------- Ack(4) -----'                   the last two are redelivered
 """
 
 from collections.abc import Callable
@@ -21,74 +21,74 @@ IsDone = Callable[[Any], bool]
 
 
 class Round(Protocol):
-    """See the top of the file. After `may_run`, one of `end` and `release` ends it."""
+    """See the top of the file. If `may_run`, call `end` or `release` afterwards."""
 
     @property
     def may_run(self) -> bool:
-        """The listener is called."""
+        """True if the function must be called."""
 
     @property
     def given(self) -> Any:
-        """With this."""
+        """The argument of the function."""
 
     def skipped(self) -> Any:
-        """What to return where it is not called; raises what brings the messages again."""
+        """The result if the function is not called; raises if messages must be redelivered."""
 
     def end(self, result: Any, is_done: IsDone) -> Any:
-        """It returned: keys are done or free, and this is to be returned for all that came."""
+        """The function returned: end the keys, and return the outcome of all messages."""
 
     def release(self) -> None:
-        """It raised: its keys are free."""
+        """The function raised: free its keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneRound:
-    """Of one message."""
+    """The call of a function of one message."""
 
     given: ReceivedMessage
     attempt: KeyAttempt
 
     @property
     def may_run(self) -> bool:
-        """Nobody else has its key."""
+        """True if the key was acquired."""
         return self.attempt.verdict is KeyVerdict.RUN
 
     def skipped(self) -> None:
-        """Nothing, for one that is done."""
+        """None if the key is done."""
         if self.attempt.verdict is KeyVerdict.LATER:
             raise _in_progress(self.attempt)
 
     def end(self, result: Any, is_done: IsDone) -> Any:
-        """What the listener said."""
+        """End the key, and return the result."""
         self.attempt.end(is_done(result))
         return result
 
     def release(self) -> None:
-        """If it is ours."""
+        """Free the key, if it was acquired."""
         if self.may_run:
             self.attempt.release()
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRound:
-    """Of a list."""
+    """The call of a function of a list."""
 
     messages: list[ReceivedMessage]
-    attempts: list[KeyAttempt]  # of the first of them
-    stopped_by: Exception | None  # why not of all
+    attempts: list[KeyAttempt]  # of the first messages
+    stopped_by: Exception | None  # why there is no attempt for the next message
 
     @classmethod
     def begun(cls, messages: list[ReceivedMessage], begin: Begin) -> "BatchRound":
-        """The first phase for as many as can be."""
+        """The first phase, up to the first message that must be redelivered."""
         attempts: list[KeyAttempt] = []
         ours: set[str] = set()
         for message in messages:
             try:
                 attempt = begin(message)
-                # Two of one key in one list: the first stands for both.
+                # Two messages of one key in one list: the first one runs for both.
                 if attempt.verdict is KeyVerdict.LATER and attempt.key not in ours:
                     raise _in_progress(attempt)
-            except Exception as error:  # noqa: BLE001 - raised, if it comes first
+            except Exception as error:  # noqa: BLE001 - raised by `skipped` if it is the first message
                 return cls(messages, attempts, error)
             if attempt.verdict is KeyVerdict.RUN:
                 ours.add(attempt.key)
@@ -97,16 +97,16 @@ class BatchRound:
 
     @property
     def may_run(self) -> bool:
-        """There are some with keys that nobody else has."""
+        """True if a key was acquired."""
         return bool(self._running)
 
     @property
     def given(self) -> list[ReceivedMessage]:
-        """Those."""
+        """The messages whose keys were acquired."""
         return [self.messages[at] for at in self._running]
 
     def skipped(self) -> Ack | None:
-        """All that came first are done."""
+        """The first messages are done."""
         if self.stopped_by is None:
             return None
         if not self.attempts:
@@ -114,7 +114,7 @@ class BatchRound:
         return Ack(len(self.attempts))
 
     def end(self, result: Any, is_done: IsDone) -> Any:
-        """What the listener said, told of all that came and not of those it was given."""
+        """The outcome for the whole list, from the result for the messages that were given."""
         running = self._running
         good = len(running) if is_done(result) else 0
         if isinstance(result, Ack) and result.count is not None:
@@ -131,20 +131,20 @@ class BatchRound:
         return Retry(self._level(result)) if isinstance(result, Retry) else result
 
     def _level(self, result: Ack | Retry) -> int:
-        """The delay that was chosen; but what the listener was not given is no dead letter."""
+        """The chosen delay level; messages that were not given must not become dead letters."""
         was_given_all = len(self._running) == len(self.messages)
         return result.delay_level if was_given_all else max(result.delay_level, 0)
 
     def release(self) -> None:
-        """Those that are ours."""
+        """Free the acquired keys."""
         for at in self._running:
             self.attempts[at].release()
 
     @property
     def _running(self) -> list[int]:
-        """Where in the list those are that the listener is given."""
+        """The indexes of messages whose keys were acquired."""
         return [at for at, each in enumerate(self.attempts) if each.verdict is KeyVerdict.RUN]
 
 
 def _in_progress(attempt: KeyAttempt) -> InProgress:
-    return InProgress(f"{attempt.key} is in progress elsewhere: the message comes again")
+    return InProgress(f"{attempt.key} is in progress elsewhere: the message is redelivered")

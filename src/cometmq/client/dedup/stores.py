@@ -1,4 +1,4 @@
-"""Where business keys are kept that are in progress or done: in memory, or in a SQLite file."""
+"""Stores of business keys that are in progress or done: in memory, or in a SQLite file."""
 
 import logging
 import os
@@ -17,12 +17,12 @@ log = logging.getLogger(__name__)
 
 KEYS_MAX = 100_000  # in memory
 ROWS_MAX = 10_000_000
-_PURGE_EVERY = 1000  # begins, before old rows are deleted
+_PURGE_EVERY = 1000  # calls of `begin`
 _BUSY_S_MAX = 5.0  # to wait for another process's transaction
 _OPENING = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
-    # An owner of NULL: it is done.
+    # An owner of NULL means done.
     "CREATE TABLE IF NOT EXISTS dedup (key TEXT PRIMARY KEY, owner TEXT, until_ms INTEGER NOT NULL)"
     " WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS dedup_until ON dedup (until_ms)",
@@ -30,10 +30,14 @@ _OPENING = (
 
 
 class MemoryStore:
-    """Keys of this process alone: for one consumer, and until it ends.
+    """Store keys in memory, for the consumers of one process.
 
-    When it is full, those done longest ago are forgotten before their time; if all of them are in
-    progress, the answer is LATER.
+    If it is full, keys that were done first are forgotten early; if all keys are in progress, more
+    messages are redelivered later.
+
+    Args:
+        clock: For tests.
+        keys_max: The most keys to store.
     """
 
     blocks = False
@@ -43,8 +47,8 @@ class MemoryStore:
         self._now_ms = (clock or RealClock()).monotonic_ms
         self._keys_max = keys_max
         self._lock = threading.Lock()
-        self._running: dict[str, tuple[str, int]] = {}  # owner, until when
-        self._done: dict[str, int] = {}  # until when; those done first come first
+        self._running: dict[str, tuple[str, int]] = {}  # owner, end of the lease
+        self._done: dict[str, int] = {}  # end of the retention, in the order of completion
 
     def __len__(self) -> int:
         return len(self._running) + len(self._done)
@@ -70,7 +74,7 @@ class MemoryStore:
         """See DedupStore."""
         with self._lock:
             self._running.pop(key, None)
-            self._done.pop(key, None)  # so that it becomes the last one
+            self._done.pop(key, None)  # to move it to the end
             self._make_room(self._now_ms())
             self._done[key] = self._now_ms() + retention_ms
 
@@ -81,7 +85,7 @@ class MemoryStore:
                 del self._running[key]
 
     def _make_room(self, now_ms: int) -> bool:
-        """For one more; False if all that is here is in progress."""
+        """Make room for one key; return False if all keys are in progress."""
         while self._done:
             first = next(iter(self._done))
             if len(self) < self._keys_max and self._done[first] > now_ms:
@@ -95,10 +99,19 @@ class MemoryStore:
 
 
 class SqliteStore:
-    """Keys in a SQLite file: for all consumers of one machine, and for as long as it is kept.
+    """Store keys in a SQLite file, for all consumers of one machine.
 
-    Done is durable when `done` returns, by SQLite's own means. Past `rows_max`, the rows that would
-    end first are deleted before their time.
+    A key that is done is durable. Beyond `rows_max` keys, those that would expire first are deleted
+    early.
+
+    Args:
+        path: The file; it is created if it does not exist.
+        clock: For tests.
+        rows_max: The most keys to store.
+
+    Raises:
+        BadSetting: `path` is not a path.
+        BadState: The file cannot be opened.
     """
 
     blocks = True
@@ -110,7 +123,7 @@ class SqliteStore:
         if not isinstance(path, str | Path):
             raise BadSetting(f"path is {path!r}: it must be the path of a file")
         self._path = str(path)
-        # Other processes, and later ones, must read the same time.
+        # Wall time, because other processes read it.
         self._now_ms = (clock or RealClock()).wall_ms
         self._rows_max = rows_max
         self._lock = threading.Lock()
@@ -133,7 +146,7 @@ class SqliteStore:
             return connection
 
     def begin(self, key: str, owner: str, lease_ms: int) -> KeyVerdict:
-        """See DedupStore. One statement decides, so processes need no other lock."""
+        """See DedupStore. One statement decides, so that processes need no other lock."""
         now_ms = self._now_ms()
         with self._mine():
             self._begins += 1
@@ -164,7 +177,7 @@ class SqliteStore:
             self._run("DELETE FROM dedup WHERE key = ? AND owner = ?", (key, owner))
 
     def close(self) -> None:
-        """No more use of it."""
+        """Close the file."""
         with self._mine():
             self._connection.close()
 
@@ -172,7 +185,7 @@ class SqliteStore:
         self._run("DELETE FROM dedup WHERE until_ms <= ?", (now_ms,))
         (rows,) = self._run("SELECT count(*) FROM dedup").fetchone()
         if rows > self._rows_max:
-            log.warning("%s holds %d keys: the oldest are forgotten", self._path, rows)
+            log.warning("%s has %d keys: the oldest are deleted", self._path, rows)
             self._run(
                 "DELETE FROM dedup WHERE key IN (SELECT key FROM dedup WHERE owner IS NULL"
                 " ORDER BY until_ms LIMIT ?)",
@@ -189,13 +202,13 @@ class SqliteStore:
             yield
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
-                raise TimedOut(f"{self._path} is locked for more than {_BUSY_S_MAX} s") from error
+                raise TimedOut(f"{self._path} was locked for more than {_BUSY_S_MAX} s") from error
             raise BadState(f"{self._path} cannot be used: {error}") from error
 
     def _mine(self) -> threading.Lock:
-        """The lock. A forked child has another, and a connection of its own.
+        """The lock. A forked child process gets its own lock and connection.
 
-        The parent's is kept and never touched: to close it would disturb the parent.
+        The parent's connection is not closed in the child: that would disturb the parent.
         """
         if self._pid != os.getpid():
             self._pid = os.getpid()

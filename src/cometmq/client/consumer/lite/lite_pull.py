@@ -1,7 +1,7 @@
-"""The lite pull consumer: it reads queues ahead, and whoever wants messages polls for them.
+"""The lite pull consumer: it reads queues ahead, and the user polls for messages.
 
-What a poll returned is committed once the next poll says that it is done: a consumer that dies gets
-it again. A commit by hand covers all that polls returned, as its caller knows what is done.
+Messages of a poll are done when the next poll is called; then they are committed. A manual commit
+covers all messages that polls returned, because its caller knows what is done.
 """
 
 import asyncio
@@ -24,13 +24,32 @@ from cometmq.protocol.bodies.heartbeat import MessageModel
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.filter.tags import ALL
 
-_LOOK_MS = 1_000  # at whether a shared session is still open, while no message comes
+_CHECK_MS = 1_000  # how often to check that a shared session is open, while no message arrives
 
 
 class LitePullConsumer(EventSource):
-    """See the top of the file. It has one reader at a time: two would call each other's work done.
+    """Read messages by polling or iterating, alone or as a member of a consumer group.
 
-    Queues are named without the namespace of the client.
+        async with LitePullConsumer("archive", "127.0.0.1:9876") as consumer:
+            consumer.subscribe("orders")
+            async for message in consumer:
+                print(message.message_id, message.body)
+
+    `subscribe` shares the queues of a topic with the other members of the group; `assign` reads
+    chosen queues. Messages count as consumed when the next one is requested, and are committed at
+    intervals, unless `auto_commit` is off. Delivery is at least once.
+
+    Use one reader at a time: each poll marks the messages of the previous one as done. Queues are
+    named without the namespace of the client.
+
+    Args:
+        group: The consumer group, or a `LitePullConsumerConfig`.
+        name_servers: One or more `host:port` addresses; by default those of `NAMESRV_ADDR`.
+        client: Settings of the client, instead of `name_servers`.
+        session: A session to share with other clients, instead of `name_servers`.
+
+    Raises:
+        BadSetting: A setting is invalid.
     """
 
     def __init__(
@@ -42,7 +61,7 @@ class LitePullConsumer(EventSource):
         session: Session | None = None,
     ) -> None:
         self.config = config_of(LitePullConsumerConfig, group)
-        # The offsets of a broadcasting reader are filed under its name.
+        # The offset file of a broadcasting consumer is named after its instance name.
         keep_name = self.config.message_model is MessageModel.BROADCASTING
         self._lease = lease(name_servers, client, session, keep_name=keep_name)
         super().__init__(self._lease.session)
@@ -66,12 +85,16 @@ class LitePullConsumer(EventSource):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._close(is_all_done=error is None)  # what failed shall come again
+        await self._close(is_all_done=error is None)  # after an exception, messages are redelivered
 
     async def start(self) -> None:
-        """Join the group and begin to read. Brokers that are not there are waited for.
+        """Join the group and start to read. It waits for brokers that are not reachable.
 
-        Where it fails, the consumer is closed.
+        If it fails, the consumer is closed.
+
+        Raises:
+            Refused: A broker rejects a subscription.
+            Closed: The consumer or its session is closed.
         """
         self._check_open()
         if self._is_started:
@@ -102,22 +125,31 @@ class LitePullConsumer(EventSource):
             )
 
     async def close(self) -> None:
-        """Commit what was polled, unless that is done by hand, and leave the group."""
+        """Commit the messages that were polled, unless `auto_commit` is off, and leave the group.
+
+        Repeated calls wait for the first. Cancelling the caller does not interrupt it.
+        """
         await self._close(is_all_done=True)
 
     # What to read
 
     def subscribe(self, topic: str, tags: str = ALL, *, sql: str | None = None) -> None:
-        """Share the queues of a topic with the other members of the group.
+        """Subscribe to a topic, and share its queues with the other members of the group.
 
-        Tags are separated by `||`; an SQL expression chooses by properties instead.
+        Args:
+            topic: The topic.
+            tags: Tags, separated by `||`; `*` for all messages.
+            sql: An SQL92 expression over message properties, instead of tags.
+
+        Raises:
+            BadSetting: The topic or the expression is invalid, or queues are assigned by hand.
         """
         self._check_open()
         self._member.subscribe(topic, tags, sql)
         self._announce()
 
     def unsubscribe(self, topic: str) -> None:
-        """Leave its queues to the others."""
+        """End the subscription to a topic, and leave its queues to the other members."""
         self._check_open()
         self._member.unsubscribe(topic)
         self._announce()
@@ -125,23 +157,29 @@ class LitePullConsumer(EventSource):
     def assign(
         self, queues: Iterable[MessageQueue], tags: str = ALL, *, sql: str | None = None
     ) -> None:
-        """Read these queues and no others, whoever else may: no rebalance takes them away."""
+        """Read exactly these queues, without rebalance.
+
+        Other consumers may read them too. Raises BadSetting after `subscribe`.
+        """
         self._check_open()
         self._member.assign(map(self._namespace.wire_queue, queues), tags, sql)
         self._announce()
 
     def assignment(self) -> list[MessageQueue]:
-        """The queues that it reads now."""
+        """The queues that it reads now, sorted."""
         return self._namespace.bare_queues(self._assignment.queues)
 
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
-        """All queues of a topic that can be read; NoRoute if it has none."""
+        """All readable queues of a topic. Raises NoRoute if the topic has no route."""
         self._check_open()
         route = await self._session.routes.fetch(self._namespace.wire(topic))
         return self._namespace.bare_queues(route.to_read)
 
     def on_queues_changed(self, topic: str, callback: OnQueuesChanged) -> None:
-        """Call it with the topic and all its queues, when they have changed."""
+        """Call `callback` with the topic and all its queues when they have changed.
+
+        Checked every `topic_metadata_check_interval`. The callback may be a coroutine function.
+        """
         self._check_open()
         self._watch.add(topic, callback)
         if self._is_started:
@@ -150,10 +188,19 @@ class LitePullConsumer(EventSource):
     # Messages
 
     async def poll(self, timeout: Timeout = None) -> list[ReceivedMessage]:
-        """The next messages of one queue: `pull_batch_size` at most, none after the timeout.
+        """Return the next messages of one queue; an empty list after the timeout.
 
-        The timeout is in seconds or a timedelta; the default is `poll_timeout`. What the last poll
-        returned counts as done.
+        Messages of the previous poll count as done.
+
+        Args:
+            timeout: Seconds or a timedelta; by default `poll_timeout`.
+
+        Returns:
+            At most `pull_batch_size` messages.
+
+        Raises:
+            BadSetting: It neither subscribes to a topic nor has assigned queues.
+            Closed: The consumer is closed or not started.
         """
         self._check_reading()
         limit = self.config.pull_batch_size
@@ -172,7 +219,7 @@ class LitePullConsumer(EventSource):
         return self
 
     async def __anext__(self) -> ReceivedMessage:
-        """The next message, however long that takes; it ends when the consumer is closed."""
+        """Wait for the next message. The iteration ends when the consumer is closed."""
         while not self._closing.has_begun:
             message = self._assignment.take_one()
             if message is not None:
@@ -181,7 +228,7 @@ class LitePullConsumer(EventSource):
         raise StopAsyncIteration
 
     async def batches(self) -> AsyncIterator[list[ReceivedMessage]]:
-        """As `poll`, again and again until the consumer is closed."""
+        """Iterate over the lists that `poll` would return, until the consumer is closed."""
         self._check_reading()
         while not self._closing.has_begun:
             messages = self._assignment.take(self.config.pull_batch_size)
@@ -191,43 +238,43 @@ class LitePullConsumer(EventSource):
                 await self._wait()
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Return nothing of these until they are resumed; what was read ahead stays."""
+        """Return no messages of these queues until `resume`; buffered messages stay."""
         for queue in self._assigned(queues):
             self._assignment.pause(queue)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Undo a pause."""
+        """Return messages of these queues again after `pause`."""
         for queue in self._assigned(queues):
             self._assignment.resume(queue)
 
     # Offsets
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from this offset: the next poll returns nothing of what was read before.
+        """Continue at this offset; messages that were read ahead are discarded.
 
-        BadSetting if the queue has no such offset.
+        Raises BadSetting if the queue has no such offset, or is not assigned.
         """
         (wired,) = self._assigned([queue])
         queries = self._member.queries
         least, most = await asyncio.gather(queries.min_offset(wired), queries.max_offset(wired))
         if not least <= offset <= most:
-            raise BadSetting(f"{queue} has offsets from {least} to {most}: {offset} is none of it")
+            raise BadSetting(f"{queue} has offsets from {least} to {most}, not {offset}")
         self._seek(queue, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Go on from the oldest message that is there."""
+        """Continue at the oldest message."""
         (wired,) = self._assigned([queue])
         self._seek(queue, await self._member.queries.min_offset(wired))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
-        """Go on with the next message that is sent."""
+        """Continue with the next message that is sent."""
         (wired,) = self._assigned([queue])
         self._seek(queue, await self._member.queries.max_offset(wired))
 
     async def offset_for_timestamp(self, queue: MessageQueue, moment: datetime | int) -> int:
-        """The offset of the message stored nearest to then, the earlier of two; 0 of none.
+        """The offset of the message that was stored nearest to a time, the earlier of two.
 
-        So the last message, and not the end, for a time after it.
+        For a time after the last message, the last message; for an empty queue, 0.
         """
         self._check_open()
         wired = self._namespace.wire_queue(queue)
@@ -236,10 +283,13 @@ class LitePullConsumer(EventSource):
     async def commit(
         self, queues: Mapping[MessageQueue, int] | Iterable[MessageQueue] | None = None
     ) -> None:
-        """Have the group go on after what was polled, of these queues or of all.
+        """Commit the messages that polls returned.
 
-        A mapping says how far, queue by queue. It raises what the first broker to fail says; those
-        of the others are committed then.
+        Args:
+            queues: The queues to commit, or a mapping from queue to offset; None for all queues.
+
+        Raises:
+            PeerError, WorldError: A broker failed. The offsets of other brokers are committed.
         """
         self._check_started()
         offsets = self._to_commit(queues)
@@ -252,20 +302,20 @@ class LitePullConsumer(EventSource):
                 raise failure
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """What the group has committed; None if nothing ever was.
+        """The committed offset of the group; None if it never committed.
 
-        Brokers say 0 of a queue that is short and has all its messages: a new group gets them.
+        Brokers answer 0 for a small queue with all its messages, which a new group receives.
         """
         self._check_open()
         return await self._member.offsets.kept(self._namespace.wire_queue(queue))
 
     def position(self, queue: MessageQueue) -> int | None:
-        """The offset of what polls return next; None while it is being found out."""
+        """The offset of the next message that polls return; None until it is known."""
         (wired,) = self._assigned([queue])
         ahead = self._assignment.of(wired)
         return None if ahead is None else ahead.position
 
-    # Within
+    # Internals
 
     async def _close(self, *, is_all_done: bool) -> None:
         if not self._closing.has_begun:
@@ -287,15 +337,15 @@ class LitePullConsumer(EventSource):
             await self._lease.end()
 
     async def _wait(self) -> None:
-        self._session.check_open()  # a shared one may end before us: then nothing comes any more
-        await self._assignment.wait(_LOOK_MS)
+        self._session.check_open()  # a shared session may be closed first
+        await self._assignment.wait(_CHECK_MS)
 
     def _announce(self) -> None:
         if self._is_started:
             self._session.background.start(self._member.announce(), "heartbeat")
 
     def _seek(self, queue: MessageQueue, offset: int) -> None:
-        (wired,) = self._assigned([queue])  # it may be another's by now
+        (wired,) = self._assigned([queue])  # it may have been revoked meanwhile
         self._assignment.seek(wired, offset)
 
     def _to_commit(
@@ -319,7 +369,7 @@ class LitePullConsumer(EventSource):
         wired = [self._namespace.wire_queue(queue) for queue in queues]
         for queue in wired:
             if queue not in self._assignment:
-                raise BadSetting(f"{queue} is not read here, or not any more: see assignment()")
+                raise BadSetting(f"{queue} is not assigned to this consumer: see assignment()")
         return wired
 
     def _check_open(self) -> None:
@@ -335,4 +385,4 @@ class LitePullConsumer(EventSource):
     def _check_reading(self) -> None:
         self._check_started()
         if not self._member.known_topics():
-            raise BadSetting("there is nothing to poll: subscribe to a topic, or assign queues")
+            raise BadSetting("nothing to poll: subscribe to a topic, or assign queues")

@@ -1,7 +1,7 @@
-"""The pull consumer: it asks for what its owner says, from where its owner says.
+"""The pull consumer: it reads the queue and the offset that the caller names.
 
-It joins no group: nobody shares queues with it, and it takes none from those who do. Its group
-says whose offsets it reads and commits, and where what it sends back comes again.
+It does not join its group and takes part in no rebalance. The group determines whose offsets it
+reads and commits, and to whom messages that it sends back are redelivered.
 """
 
 from collections.abc import Iterable
@@ -24,11 +24,29 @@ from cometmq.protocol.bodies.heartbeat import MessageModel, Subscription
 from cometmq.protocol.bodies.queues import MessageQueue
 from cometmq.protocol.filter.tags import ALL
 
-_COUNT_MAX = 1024  # as of the other consumers; brokers give fewer anyway
+_COUNT_MAX = 1024  # as for other consumers; brokers return fewer
 
 
 class PullConsumer(Asker):
-    """See the top of the file. Queues are named without the namespace of the client."""
+    """Read messages of a queue from an offset.
+
+        async with PullConsumer("inspection", "127.0.0.1:9876") as consumer:
+            for queue in await consumer.fetch_queues("orders"):
+                result = await consumer.pull(queue, offset=0)
+                print(result.status, len(result.messages), result.next_offset)
+
+    It does not join its group. The group determines whose offsets `committed` and `commit` use.
+    Queues are named without the namespace of the client.
+
+    Args:
+        group: The consumer group, or a `PullConsumerConfig`.
+        name_servers: One or more `host:port` addresses; by default those of `NAMESRV_ADDR`.
+        client: Settings of the client, instead of `name_servers`.
+        session: A session to share with other clients, instead of `name_servers`.
+
+    Raises:
+        BadSetting: A setting is invalid.
+    """
 
     def __init__(
         self,
@@ -64,7 +82,7 @@ class PullConsumer(Asker):
         await self.close()
 
     async def start(self) -> None:
-        """Be ready; nothing is asked of anybody yet."""
+        """Start. No request is sent yet."""
         if self._is_closed:
             raise Closed("this consumer is closed: make another")
         if not self._is_started:
@@ -72,14 +90,14 @@ class PullConsumer(Asker):
             self._is_started = True
 
     async def close(self) -> None:
-        """End its connections, unless others share them."""
+        """Close the connections, unless other clients share the session."""
         self._is_closed = True
         await self._lease.end()
 
     # Messages
 
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
-        """All queues of a topic that can be read; NoRoute if it has none."""
+        """All readable queues of a topic. Raises NoRoute if the topic has no route."""
         self._check_open()
         return await self.fetch_subscribe_queues(topic)
 
@@ -92,9 +110,20 @@ class PullConsumer(Asker):
         *,
         sql: str | None = None,
     ) -> PullResult:
-        """What is there from this offset on, at most so many messages; it waits for none.
+        """Return messages from this offset on; an empty result at the end of the queue.
 
-        Brokers give fewer than they are asked for, as they are set to: go on from `next_offset`.
+        Brokers may return fewer messages than `count`: continue at `next_offset` of the result.
+
+        Args:
+            queue: The queue.
+            offset: The first offset, 0 or more.
+            count: The most messages to return, 1 to 1024.
+            tags: Tags, separated by `||`; `*` for all messages.
+            sql: An SQL92 expression over message properties, instead of tags.
+
+        Raises:
+            BadSetting: An argument is invalid.
+            NoRoute, Unreachable, TimedOut, Refused: The broker did not answer, or refused.
         """
         return await self._pull(queue, offset, count, tags, sql, suspend_ms=0)
 
@@ -107,39 +136,47 @@ class PullConsumer(Asker):
         *,
         sql: str | None = None,
     ) -> PullResult:
-        """As `pull`; at the end of the queue it waits for a message, `broker_suspend_max_time`."""
+        """As `pull`; at the end of the queue, wait up to `broker_suspend_max_time`."""
         suspend_ms = duration_ms(self.config.broker_suspend_max_time)
         return await self._pull(queue, offset, count, tags, sql, suspend_ms=suspend_ms)
 
     async def send_back(self, message: ReceivedMessage, delay_level: int = 0) -> None:
-        """Have the broker bring it to the group again, later: 0 is later each time.
+        """Let the broker redeliver a message to the group later.
 
-        It comes by the group's retry topic, which push consumers read. -1 makes it a dead letter.
+        It is redelivered through the group's retry topic, which push consumers read.
+
+        Args:
+            message: The message.
+            delay_level: 0 for a longer delay each time, 1 to 18 for a level of the broker's
+                `messageDelayLevel`, -1 to make it a dead letter.
+
+        Raises:
+            Unreachable: No broker accepted the message.
         """
         self._check_open()
         check_delay_level(delay_level)
         await self._queries.master_of(message.queue)
         if not await self._send_back.send(message, delay_level):
-            raise Unreachable(f"no broker takes {message} back just now: try again later")
+            raise Unreachable(f"no broker accepts {message} back: try again later")
 
     # Offsets
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """What the group has committed; None if nothing ever was.
+        """The committed offset of the group; None if it never committed.
 
-        Brokers say 0 of a queue that is short and has all its messages: a new group gets them.
+        Brokers answer 0 for a small queue with all its messages, which a new group receives.
         """
         self._check_open()
         return await self._offsets.kept(self._namespace.wire_queue(queue))
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Have the group go on from this offset."""
+        """Commit the offset at which the group continues."""
         self._check_open()
         if offset < 0:
             raise BadSetting(f"offset {offset} is below 0: commit the one to be read next")
         await self._offsets.commit(self._namespace.wire_queue(queue), offset)
 
-    # Within
+    # Internals
 
     async def _pull(
         self,

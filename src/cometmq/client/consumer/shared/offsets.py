@@ -1,4 +1,4 @@
-"""Consumed offsets: kept by the broker for a group, or in a local file for a broadcast reader."""
+"""Consumer offsets: stored by the broker for a group, or in a local file when broadcasting."""
 
 import asyncio
 import logging
@@ -8,6 +8,7 @@ from typing import Protocol
 
 from cometmq.client.consumer.shared.offset_file import FOLDER, OffsetFile, offsets_path
 from cometmq.client.consumer.shared.offset_table import OffsetTable
+from cometmq.client.session.connections import failure_level
 from cometmq.client.session.queries import Queries
 from cometmq.client.session.session import Session
 from cometmq.disk import RealDisk
@@ -21,53 +22,53 @@ from cometmq.seams import Disk
 
 log = logging.getLogger(__name__)
 
-_TELL_AGAIN_MS = 30_000  # a broker that is killed may have lost what it was told last
+_SEND_AGAIN_MS = 30_000  # a broker that was killed may have lost the last commits
 
 
 class Offsets(Protocol):
-    """What is to be consumed next, by queue. Advanced in memory, kept from time to time."""
+    """By queue, the offset to consume next: advanced in memory, stored at intervals."""
 
     async def load(self) -> None:
-        """Read what was kept, if that is to be done at once."""
+        """Load all stored offsets, if they are in a file."""
 
     async def kept(self, queue: MessageQueue) -> int | None:
-        """As it was last kept; None if it never was."""
+        """The stored offset; None if none was ever stored."""
 
     def known(self, queue: MessageQueue) -> int | None:
-        """As it stands in memory; None if this member has consumed nothing of it."""
+        """The offset in memory; None if this member has consumed nothing of the queue."""
 
     def advance(self, queue: MessageQueue, offset: int, *, only_up: bool = False) -> None:
-        """This one is to be consumed next; with `only_up`, unless a higher one is."""
+        """Set the offset in memory; with `only_up`, only if it is higher."""
 
     async def keep(self, queues: Iterable[MessageQueue]) -> None:
-        """Have those of these queues kept. What fails is logged, and kept the next time."""
+        """Store the offsets of these queues. Failures are logged, and repeated the next time."""
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Have this one kept now; it raises if that fails."""
+        """Store this offset now. Raises PeerError or WorldError if that fails."""
 
     async def leave(self, queue: MessageQueue) -> None:
-        """The queue is another's from now on: keep its offset, and forget it."""
+        """Store the offset of a queue that is given up, and forget it."""
 
     def forget(self, queue: MessageQueue) -> None:
-        """The queue may have been another's for a while: what is known of it is old."""
+        """Forget the offset: another member may have consumed the queue meanwhile."""
 
 
 class BrokerOffsets:
-    """Of a group, whose members share queues: kept by the broker that has the queue."""
+    """Offsets of a group, stored by the brokers of the queues."""
 
     def __init__(self, session: Session, group: str) -> None:
         self._clock = session.clock
         self._queries = Queries(session)
         self._group = group
         self._offsets = OffsetTable()
-        self._kept: dict[MessageQueue, tuple[int, int]] = {}  # what, and when, monotonic ms
+        self._kept: dict[MessageQueue, tuple[int, int]] = {}  # last commit: offset, monotonic ms
         self._leads: dict[tuple[str, str], asyncio.Event] = {}  # by topic and broker
 
     async def load(self) -> None:
-        """Each is asked for when its queue is given to us."""
+        """Nothing to do: each offset is queried when its queue is assigned."""
 
     async def kept(self, queue: MessageQueue) -> int | None:
-        """As the broker has it."""
+        """Query the broker."""
         header = QueryOffsetHeader(
             consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id
         )
@@ -89,11 +90,11 @@ class BrokerOffsets:
         self._offsets.advance(queue, offset, only_up=only_up)
 
     async def keep(self, queues: Iterable[MessageQueue]) -> None:
-        """Tell the brokers what has changed; what has not, from time to time."""
+        """Commit offsets that have changed, and the others every 30 seconds."""
         await asyncio.gather(*(self._keep(queue) for queue in queues))
 
     async def leave(self, queue: MessageQueue) -> None:
-        """Tell its broker, and forget it."""
+        """Commit the offset, and forget it."""
         await self._keep(queue)
         self.forget(queue)
 
@@ -103,7 +104,7 @@ class BrokerOffsets:
         self._kept.pop(queue, None)
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Have the broker keep this one now; raises if it does not."""
+        """Commit this offset now."""
         header = UpdateOffsetHeader(
             consumer_group=self._group,
             topic=queue.topic,
@@ -122,8 +123,10 @@ class BrokerOffsets:
     async def _lead(
         self, place: tuple[str, str], queue: MessageQueue, header: UpdateOffsetHeader
     ) -> None:
-        """Of those that are told together, one goes alone: of a group that is new to a topic, as
-        all are to a broker that was killed early, Apache's loses one of two that come at once.
+        """Send the first of several concurrent commits alone.
+
+        Apache's broker loses one of two concurrent commits of a group that is new to a topic, as
+        all groups are after the broker was killed early.
         """
         lead = self._leads[place] = asyncio.Event()
         try:
@@ -138,17 +141,18 @@ class BrokerOffsets:
     async def _keep(self, queue: MessageQueue) -> None:
         offset = self._offsets.get(queue)
         kept, kept_ms = self._kept.get(queue, (None, 0))
-        is_fresh = self._clock.monotonic_ms() - kept_ms < _TELL_AGAIN_MS
+        is_fresh = self._clock.monotonic_ms() - kept_ms < _SEND_AGAIN_MS
         if offset is None or (offset == kept and is_fresh):
             return
         try:
             await self.commit(queue, offset)
         except (PeerError, WorldError) as error:
-            log.warning("offset %d of %s is not kept yet: %s", offset, queue, error)
+            level = failure_level(error)
+            log.log(level, "offset %d of %s is not committed yet: %s", offset, queue, error)
 
 
 class LocalOffsets:
-    """Of a broadcasting reader, who reads every queue alone: kept in a file."""
+    """Offsets of a broadcasting consumer, stored in a file."""
 
     def __init__(self, file: OffsetFile, disk: Disk) -> None:
         self._file = file
@@ -156,11 +160,11 @@ class LocalOffsets:
         self._saving = asyncio.Lock()
 
     async def load(self) -> None:
-        """The file; BadState if it is damaged."""
+        """Load the file. Raises BadState if it is damaged."""
         await asyncio.wrap_future(self._disk.begin(self._file.load))
 
     async def kept(self, queue: MessageQueue) -> int | None:
-        """As the file had it."""
+        """The offset in the file."""
         return self._file.get(queue)
 
     def known(self, queue: MessageQueue) -> int | None:
@@ -172,26 +176,26 @@ class LocalOffsets:
         self._file.advance(queue, offset, only_up=only_up)
 
     async def keep(self, queues: Iterable[MessageQueue]) -> None:
-        """Write the file, if something has changed."""
+        """Write the file if an offset has changed."""
         try:
             await self._save(list(queues))
         except OSError as error:
-            log.warning("offsets are not kept yet: %s", error)
+            log.warning("offsets are not stored yet: %s", error)
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Write the file; WorldError if that fails."""
+        """Write the file. Raises WorldError if that fails."""
         self._file.advance(queue, offset)
         try:
             await self._save([queue])
         except OSError as error:
-            raise WorldError(f"offset {offset} of {queue} is not kept: {error}") from error
+            raise WorldError(f"offset {offset} of {queue} is not stored: {error}") from error
 
     async def leave(self, queue: MessageQueue) -> None:
-        """It stays ours in the file: whoever has this file goes on from there."""
+        """Write the file: the next process with this file continues there."""
         await self.keep([queue])
 
     def forget(self, queue: MessageQueue) -> None:
-        """Nothing: nobody else reads by this file."""
+        """Nothing to do: no other process uses this file."""
 
     async def _save(self, queues: list[MessageQueue]) -> None:
         async with self._saving:
@@ -199,7 +203,7 @@ class LocalOffsets:
 
 
 def offsets_for(session: Session, group: str, model: MessageModel, folder: Path | None) -> Offsets:
-    """Where a member of this group keeps them; the folder, None for Java's, is of files."""
+    """The offsets of a member of this group; `folder` is for files, None for Java's."""
     if model is MessageModel.CLUSTERING:
         return BrokerOffsets(session, group)
     disk = RealDisk()
