@@ -155,7 +155,7 @@ def test_sqlite_is_bounded(tmp_path, monkeypatch, caplog):
         store.done(key, RETENTION_MS)
         clock.jump(1)
     assert store.begin("in progress", "one", RETENTION_MS) is KeyVerdict.RUN
-    assert "the oldest are forgotten" in caplog.text
+    assert "the oldest are deleted" in caplog.text
     assert store.begin("e", "one", LEASE_MS) is KeyVerdict.SKIP
     assert store.begin("a", "one", LEASE_MS) is KeyVerdict.RUN
     clock.jump(10 * RETENTION_MS)
@@ -244,7 +244,7 @@ def test_a_file_that_another_holds_for_too_long(tmp_path, monkeypatch):
     store = SqliteStore(tmp_path / "dedup.db", ManualClock())
     with closing(sqlite3.connect(tmp_path / "dedup.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(TimedOut, match="is locked"):
+        with pytest.raises(TimedOut, match="was locked"):
             store.begin("a", "one", LEASE_MS)
         other.execute("ROLLBACK")
     assert store.begin("a", "one", LEASE_MS) is KeyVerdict.RUN

@@ -304,11 +304,11 @@ def test_misuse_is_told_and_changes_nothing():
             consumer.assign([broker.queue("orders")])
         strange = MessageQueue("orders", "broker-z", 0)
         for verb in (consumer.pause, consumer.resume, lambda queues: consumer.position(*queues)):
-            with pytest.raises(BadSetting, match="not read here"):
+            with pytest.raises(BadSetting, match="is not assigned to this consumer"):
                 verb([strange])
-        with pytest.raises(BadSetting, match="not read here"):
+        with pytest.raises(BadSetting, match="is not assigned to this consumer"):
             await consumer.seek(strange, 0)
-        with pytest.raises(BadSetting, match="not read here"):
+        with pytest.raises(BadSetting, match="is not assigned to this consumer"):
             await consumer.commit([strange])
         with pytest.raises(BadSetting, match=r"^timeout is -1: it must be"):
             await consumer.poll(-1)
