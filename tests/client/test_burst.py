@@ -1,4 +1,4 @@
-"""Sends of one turn leave together, or nearly; each has its own outcome, and its own end."""
+"""Sends of one loop turn are written together; each has its own outcome and timeout."""
 
 import asyncio
 
@@ -60,7 +60,7 @@ def test_sends_of_one_turn_leave_in_two_writes_with_keys_of_their_own(monkeypatc
     run(test)
 
 
-def test_what_is_wrong_with_one_is_told_to_it_alone():
+def test_a_bad_message_fails_alone():
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
             await warm(producer, cluster)
@@ -80,7 +80,7 @@ def test_what_is_wrong_with_one_is_told_to_it_alone():
     run(test)
 
 
-def test_one_that_is_cancelled_before_it_leaves_is_not_sent():
+def test_a_send_canceled_before_the_write_is_not_sent():
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
             await warm(producer, cluster)
@@ -98,7 +98,7 @@ def test_one_that_is_cancelled_before_it_leaves_is_not_sent():
     run(test)
 
 
-def test_a_connection_that_closes_before_they_leave_costs_no_try():
+def test_a_connection_that_closes_before_the_write_costs_no_attempt():
     async def test():
         async with fake_cluster() as cluster, producing(cluster, retries=0) as producer:
             await warm(producer, cluster)
@@ -113,7 +113,7 @@ def test_a_connection_that_closes_before_they_leave_costs_no_try():
     run(test)
 
 
-def test_the_key_of_a_message_stays_when_it_is_tried_again():
+def test_attempts_share_one_unique_key():
     async def test():
         async with fake_cluster("a", "b") as cluster, producing(cluster) as producer:
             await warm(producer, cluster)
@@ -130,7 +130,7 @@ def test_the_key_of_a_message_stays_when_it_is_tried_again():
     run(test)
 
 
-def test_each_has_its_own_timeout():
+def test_each_send_has_its_own_timeout():
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
             await warm(producer, cluster)
@@ -150,7 +150,7 @@ def test_each_has_its_own_timeout():
     run(test)
 
 
-def test_a_result_that_is_less_safe_is_told_unless_another_broker_is_wished():
+def test_an_unsafe_result_is_returned_by_default():
     async def test():
         async with fake_cluster("a", "b") as cluster, producing(cluster) as producer:
             await warm(producer, cluster)
@@ -163,7 +163,7 @@ def test_a_result_that_is_less_safe_is_told_unless_another_broker_is_wished():
     run(test)
 
 
-def test_more_than_may_be_told_of_are_refused(monkeypatch):
+def test_callback_sends_beyond_the_limit_fail(monkeypatch):
     async def test():
         monkeypatch.setattr("cometmq.client.send.sender.CLIENT_ASYNC_MAX", 3)
         async with fake_cluster() as cluster, producing(cluster) as producer:
@@ -178,7 +178,7 @@ def test_more_than_may_be_told_of_are_refused(monkeypatch):
     run(test)
 
 
-def test_without_retries_a_lost_answer_is_told_as_such():
+def test_without_retries_a_lost_answer_is_unreachable():
     async def test():
         once = {"retries": 0, "async_retries": 0}
         async with fake_cluster() as cluster, producing(cluster, **once) as producer:

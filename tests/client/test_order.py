@@ -1,4 +1,4 @@
-"""Sends of one key arrive in the order of their calls, whatever holds them up."""
+"""Sends of one key arrive in the order of their calls, also when they have to wait."""
 
 import asyncio
 from collections import defaultdict
@@ -93,7 +93,7 @@ def test_the_order_of_arrival_is_that_of_the_calls(
 
 @pytest.mark.parametrize("loop_factory", LOOPS)
 @pytest.mark.parametrize("is_hooked", [False, True])
-def test_none_overtakes_those_that_wait_for_the_route(loop_factory, is_hooked):
+def test_no_send_overtakes_those_that_wait_for_the_route(loop_factory, is_hooked):
     async def test():
         for turns in range(40):
             async with fake_cluster() as cluster, producing(cluster) as producer:
@@ -125,7 +125,7 @@ class Onlooker:
 
 @pytest.mark.parametrize("loop_factory", LOOPS)
 @pytest.mark.parametrize("in_flight_max", [4, 8, 16])
-def test_and_when_answers_make_room_between_the_calls(loop_factory, in_flight_max):
+def test_order_holds_when_answers_make_room_between_the_calls(loop_factory, in_flight_max):
     async def test():
         for every in (2, 3, 4, 5, 6, 7, 9):
             async with fake_cluster() as cluster, producing(cluster) as producer:
@@ -180,7 +180,7 @@ def one_at_a_time(producer, cluster):
     cluster["a"].held = asyncio.Event()
 
 
-def test_each_in_line_has_its_own_timeout():
+def test_each_waiting_send_has_its_own_timeout():
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
             await warm(producer)
@@ -202,7 +202,7 @@ def test_each_in_line_has_its_own_timeout():
     run(test)
 
 
-def test_closing_tells_those_in_line_that_nobody_has_them():
+def test_closing_fails_waiting_sends_as_not_stored():
     async def test():
         async with fake_cluster() as cluster:
             producer = producing(cluster)
@@ -230,7 +230,7 @@ def test_closing_tells_those_in_line_that_nobody_has_them():
     run(test)
 
 
-def test_a_line_goes_on_with_the_next_connection():
+def test_waiting_sends_continue_on_the_next_connection():
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
             await warm(producer)
@@ -249,7 +249,7 @@ def test_a_line_goes_on_with_the_next_connection():
     run(test)
 
 
-def test_who_is_cancelled_in_line_is_not_sent():
+def test_a_canceled_waiting_send_is_not_sent():
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
             await warm(producer)

@@ -1,4 +1,4 @@
-"""No send that a broker may have stored is told as one that nobody has."""
+"""No send that a broker may have stored is reported as not stored."""
 
 import asyncio
 from dataclasses import replace
@@ -41,7 +41,7 @@ answers = st.lists(st.sampled_from((FINE, FINE, BUSY, FAILED, CUT, SILENT)), max
     is_forgotten=st.booleans(),
 )
 @settings(max_examples=examples(20))
-def test_what_is_told_is_true(loop_factory, steps, answers, in_flight_max, held_ms, is_forgotten):
+def test_outcomes_are_true(loop_factory, steps, answers, in_flight_max, held_ms, is_forgotten):
     limits = replace(CLIENT_LIMITS, async_max=in_flight_max)
 
     async def test():

@@ -1,4 +1,4 @@
-"""A producer against brokers that answer as they are told."""
+"""A producer with brokers whose answers the tests choose."""
 
 import asyncio
 from datetime import timedelta
@@ -93,7 +93,7 @@ def test_a_failed_send_is_tried_at_another_broker(answer):
     run(test)
 
 
-def test_tries_are_counted_and_told():
+def test_the_error_counts_the_attempts():
     async def test():
         async with fake_cluster() as cluster:
             settings = config(retries=3)
@@ -126,7 +126,7 @@ def test_a_refusal_that_is_not_for_retries_is_final(answer):
     run(test)
 
 
-def test_a_busy_broker_is_left_if_that_is_asked_for():
+def test_system_busy_is_retried_if_configured():
     async def test():
         codes = config().retry_response_codes | {ResponseCode.SYSTEM_BUSY}
         async with fake_cluster("a", "b") as cluster:
@@ -140,7 +140,7 @@ def test_a_busy_broker_is_left_if_that_is_asked_for():
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_a_message_that_is_not_safe_is_told_or_sent_elsewhere(elsewhere):
+def test_an_unsafe_message_is_returned_or_retried(elsewhere):
     async def test():
         async with fake_cluster("a", "b") as cluster:
             settings = config(retry_another_broker_when_not_stored=elsewhere)
@@ -156,7 +156,7 @@ def test_a_message_that_is_not_safe_is_told_or_sent_elsewhere(elsewhere):
     run(test)
 
 
-def test_what_is_nowhere_safe_is_still_a_result():
+def test_a_message_that_is_unsafe_everywhere_has_a_result():
     async def test():
         async with fake_cluster("a", "b") as cluster:
             settings = config(retry_another_broker_when_not_stored=True)
@@ -170,7 +170,7 @@ def test_what_is_nowhere_safe_is_still_a_result():
     run(test)
 
 
-def test_one_deadline_for_all_tries():
+def test_one_deadline_for_all_attempts():
     async def test():
         async with fake_cluster("a", "b") as cluster, producing(cluster) as producer:
             for _ in range(4):  # each queue of each broker: no time goes to routes and connections
@@ -186,7 +186,7 @@ def test_one_deadline_for_all_tries():
     run(test)
 
 
-def test_the_way_to_a_chosen_queue_is_not_left():
+def test_a_chosen_queue_has_one_attempt():
     async def test():
         async with fake_cluster("a", "b") as cluster, producing(cluster) as producer:
             queue = MessageQueue("orders", "b", 1)
@@ -219,7 +219,7 @@ def test_messages_of_one_key_go_to_one_queue():
     run(test)
 
 
-def test_the_topic_that_is_not_there_goes_where_brokers_would_make_it():
+def test_a_missing_topic_has_the_queues_that_brokers_would_create():
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
             with pytest.raises(NoRoute, match="autoCreateTopicEnable"):
@@ -276,7 +276,7 @@ def test_a_long_body_is_compressed_unless_that_makes_it_longer():
     run(test)
 
 
-def test_what_cannot_be_sent_is_refused_before():
+def test_invalid_messages_are_refused_before_sending():
     async def test():
         async with fake_cluster() as cluster:
             settings = config(message_size_max=1000)
@@ -303,7 +303,7 @@ def test_what_cannot_be_sent_is_refused_before():
         ([ORDER, Message("orders", b"x", wait=False)], "same `wait`"),
     ],
 )
-def test_a_batch_that_cannot_be_is_refused(messages, why):
+def test_invalid_batches_are_refused(messages, why):
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
             with pytest.raises(BadMessage, match=why):
@@ -377,7 +377,7 @@ def test_oneway_is_written_and_nothing_else():
 # Sends that are told of
 
 
-def test_callbacks_are_told():
+def test_callbacks_receive_results_and_errors():
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
             outcomes = []
@@ -398,7 +398,7 @@ def test_callbacks_are_told():
     run(test)
 
 
-def test_a_told_send_is_tried_again_at_the_same_queue():
+def test_a_callback_send_is_retried_at_its_chosen_queue():
     async def test():
         async with fake_cluster("a", "b") as cluster, producing(cluster) as producer:
             await producer.send(ORDER, queue=MessageQueue("orders", "a", 0))
@@ -416,7 +416,7 @@ def test_a_told_send_is_tried_again_at_the_same_queue():
     run(test)
 
 
-def test_a_told_send_times_out():
+def test_a_callback_send_times_out():
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
             await producer.send(ORDER)
@@ -484,7 +484,7 @@ def test_before_it_starts_and_after_it_is_closed_nothing_is_sent():
     run(test)
 
 
-def test_close_waits_for_what_is_under_way():
+def test_close_waits_for_sends_in_flight():
     async def test():
         async with fake_cluster() as cluster:
             producer = Producer("senders", cluster.name_servers)
@@ -507,7 +507,7 @@ def test_close_waits_for_what_is_under_way():
     run(test)
 
 
-def test_close_does_not_wait_for_ever():
+def test_close_waits_at_most_for_the_send_timeout():
     async def test():
         async with fake_cluster() as cluster:
             producer = Producer(config(send_timeout=0.05), cluster.name_servers)
@@ -630,7 +630,7 @@ class Watcher:
         self.seen.append(("after", context.queue.broker_name, context.result, error))
 
 
-def test_hooks_see_each_try():
+def test_hooks_see_each_attempt():
     async def test():
         async with fake_cluster("a", "b") as cluster, producing(cluster) as producer:
             watcher = Watcher()
@@ -657,7 +657,7 @@ def test_hooks_see_each_try():
     run(test)
 
 
-def test_a_hook_that_fails_stops_nothing(caplog):
+def test_a_failing_hook_does_not_stop_the_send(caplog):
     class Broken:
         def before_send(self, context):
             raise ValueError("before")
@@ -674,7 +674,7 @@ def test_a_hook_that_fails_stops_nothing(caplog):
     assert caplog.text.count("a send hook failed") == 2
 
 
-def test_a_check_forbids():
+def test_a_check_forbids_sends():
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
 
@@ -692,7 +692,7 @@ def test_a_check_forbids():
     run(test)
 
 
-def test_with_the_fault_table_a_broker_that_failed_is_left_out():
+def test_the_fault_table_avoids_a_broker_that_failed():
     async def test():
         settings = config(send_latency_fault_enable=True)
         # By a clock that stands still nobody is slow.

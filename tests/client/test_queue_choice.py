@@ -67,7 +67,7 @@ def test_penalties():
     assert penalty_of(10**9) == 600_000
 
 
-def test_a_slow_broker_is_left_out_for_a_while():
+def test_a_slow_broker_is_avoided_for_a_while():
     clock = ManualClock()
     faults = FaultTable(clock)
     queues = turns("a", "b")
@@ -108,7 +108,7 @@ def test_a_bad_broker_without_our_topic_is_forgotten():
     assert not faults.is_available("a")
 
 
-def test_nothing_known_is_nobody():
+def test_without_observations_no_broker_is_least_bad():
     assert FaultTable(ManualClock()).least_bad() is None
 
 

@@ -68,7 +68,7 @@ def test_requests_that_wait_fail_when_the_producer_closes():
     run(test)
 
 
-def test_the_time_to_be_heard_counts():
+def test_the_timeout_includes_the_heartbeat():
     async def test():
         async with fake_cluster() as cluster, Producer("g", cluster.name_servers) as producer:
             cluster["a"].beat_answers = [SILENT] * 9

@@ -1,4 +1,4 @@
-"""Tries that fail: where the next one goes, and what the sender is told in the end."""
+"""Failed attempts: where the next one goes, and which outcome is reported."""
 
 import asyncio
 
@@ -34,7 +34,7 @@ def producing(cluster, **settings):
 
 
 @pytest.mark.parametrize("last", [ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR])
-def test_a_refusal_does_not_hide_a_try_without_an_answer(last):
+def test_a_refusal_does_not_hide_a_lost_answer(last):
     async def test():
         async with fake_cluster() as cluster, producing(cluster, retries=1) as producer:
             cluster["a"].answers = [CUT, last]
@@ -46,7 +46,7 @@ def test_a_refusal_does_not_hide_a_try_without_an_answer(last):
     run(test)
 
 
-def test_nor_does_it_when_nobody_awaits():
+def test_a_refusal_does_not_hide_a_lost_answer_from_a_callback():
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
             await producer.send(ORDER)
@@ -62,7 +62,7 @@ def test_nor_does_it_when_nobody_awaits():
     run(test)
 
 
-def test_too_many_requests_do_not_hide_it_either():
+def test_too_many_requests_do_not_hide_an_unsafe_result():
     async def test():
         async with fake_cluster("a", "b") as cluster:
             settings = {"retry_another_broker_when_not_stored": True, "send_timeout": 1}
@@ -117,7 +117,7 @@ def test_a_send_that_closing_cuts_short_may_be_stored():
     run(test)
 
 
-def test_one_that_had_not_begun_is_told_of_too():
+def test_a_send_that_closing_prevents_fails_as_not_stored():
     async def test():
         async with fake_cluster() as cluster, cluster.session() as session:
             producer = Producer("senders", session=session)
@@ -135,7 +135,7 @@ def test_one_that_had_not_begun_is_told_of_too():
 # Where the next try goes
 
 
-def test_a_told_send_to_any_queue_is_tried_at_another_broker():
+def test_a_callback_send_is_retried_on_another_broker():
     async def test():
         async with fake_cluster("a", "b") as cluster, producing(cluster) as producer:
             outcomes = []
@@ -149,7 +149,7 @@ def test_a_told_send_to_any_queue_is_tried_at_another_broker():
     run(test)
 
 
-def test_one_with_a_sharding_key_is_tried_at_its_queue():
+def test_a_callback_send_with_a_sharding_key_is_retried_at_its_queue():
     async def test():
         async with fake_cluster("a", "b") as cluster, producing(cluster) as producer:
             message = Message("orders", b"x", sharding_key="k")
@@ -163,7 +163,7 @@ def test_one_with_a_sharding_key_is_tried_at_its_queue():
     run(test)
 
 
-def test_an_empty_sharding_key_is_none():
+def test_an_empty_sharding_key_selects_no_queue():
     async def test():
         async with fake_cluster("a", "b") as cluster, producing(cluster) as producer:
             message = Message("orders", b"x", sharding_key="")
@@ -220,7 +220,7 @@ def test_a_send_without_a_message_says_what_to_give(given):
     run(test)
 
 
-def test_marks_of_the_system_count_as_properties():
+def test_system_properties_count_toward_the_size_limit():
     async def test():
         async with fake_cluster() as cluster, producing(cluster) as producer:
             message = Message("orders", b"x", properties={"long": "x" * 32_000})
@@ -238,7 +238,7 @@ def test_marks_of_the_system_count_as_properties():
 
 
 @pytest.mark.parametrize("way", ["send", "send_soon"])
-def test_a_lost_answer_is_told_when_its_topic_is_forgotten(way, monkeypatch):
+def test_a_lost_answer_is_reported_when_its_topic_is_forgotten(way, monkeypatch):
     """Guessed queues, of a topic that is not there, are forgotten while the answer is awaited."""
     monkeypatch.setattr("cometmq.client.send.destinations._GUESS_MS", 50)
 
@@ -264,7 +264,7 @@ def test_a_lost_answer_is_told_when_its_topic_is_forgotten(way, monkeypatch):
 
 
 @pytest.mark.parametrize("way", ["send", "send_soon"])
-def test_nor_is_a_late_answer_told_as_a_late_route(way, monkeypatch):
+def test_a_late_answer_is_not_reported_as_a_late_route(way, monkeypatch):
     monkeypatch.setattr("cometmq.client.send.destinations._GUESS_MS", 50)
 
     async def test():
@@ -301,7 +301,7 @@ async def sent_by(producer, way, message, **how):
 # Batches that nobody awaits
 
 
-def test_a_batch_that_cannot_be_listed_is_told_of():
+def test_a_batch_whose_iterator_fails_is_reported():
     def messages():
         yield ORDER
         raise ValueError("as the test says")
@@ -334,7 +334,7 @@ def test_a_batch_counts_once():
     run(test)
 
 
-def test_no_batch_begins_after_the_end():
+def test_no_batch_begins_after_close():
     async def test():
         async with fake_cluster() as cluster:
             producer = producing(cluster)

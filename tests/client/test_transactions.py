@@ -82,7 +82,7 @@ def test_closing_waits_for_local_transactions():
     run(test)
 
 
-def test_one_that_takes_longer_is_not_told_and_says_so():
+def test_a_transaction_that_outlasts_close_is_not_reported():
     async def test():
         async with fake_cluster() as cluster:
             producer = producing(cluster, send_timeout=60)

@@ -31,7 +31,7 @@ class BlockingSend(PendingSend):
         return self.is_over
 
     def deliver(self, outcome: SendResult | Exception | None) -> None:
-        """Wake the thread."""
+        """Wake the thread that waits for the outcome."""
         self.is_over = True
         self.sender.end()
         if isinstance(outcome, Exception):

@@ -55,7 +55,7 @@ class TransactionSendResult(SendResult):
 
 
 class TransactionMQProducer(DefaultMQProducer):
-    """Java's TransactionMQProducer."""
+    """A DefaultMQProducer that also sends messages in transactions."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

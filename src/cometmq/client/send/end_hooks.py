@@ -43,7 +43,7 @@ class EndHooks:
         self._hooks.append(hook)
 
     def call(self, context: EndContext) -> None:
-        """Call all hooks."""
+        """Call the hooks; log what they raise."""
         for hook in self._hooks:
             try:
                 hook.transaction_ends(context)

@@ -82,7 +82,7 @@ class PendingSend(msgspec.Struct, eq=False):
         """Hand over the final outcome; only while not `done`."""
 
     def done(self) -> bool:
-        """True if nobody waits for the outcome any more."""
+        """Return whether the outcome is delivered, or no longer wanted."""
         return False
 
     def abandon(self) -> None:
@@ -93,7 +93,7 @@ class PendingSend(msgspec.Struct, eq=False):
     # As the answer of a request in flight
 
     def set_result(self, response: Command, /) -> None:
-        """The broker answered."""
+        """Receive the answer of the broker."""
         assert self.sent is not None, "it was written"
         try:
             result = result_of(response, self.sent, self.queue)
@@ -118,7 +118,7 @@ class PendingSend(msgspec.Struct, eq=False):
 class AwaitedSend(PendingSend):
     """A send whose outcome a coroutine awaits."""
 
-    # Exceptions, too, are results of the future: one that nobody retrieves is not logged then.
+    # Exceptions are results of this future: asyncio would log one that is not retrieved.
     future: "asyncio.Future[Any]" = msgspec.field(default_factory=asyncio.Future)
 
     def done(self) -> bool:
@@ -216,7 +216,7 @@ class RouteWaiters(WaitingSends):
         clock: Clock,
         start: Start,
         fetch: Callable[[str], Awaitable[object]],
-        waiters: "dict[str, RouteWaiters]",  # by topic; it removes itself when nobody waits
+        waiters: "dict[str, RouteWaiters]",  # by topic; it removes itself when it is empty
     ) -> None:
         super().__init__(clock, start)
         self._topic = topic

@@ -48,7 +48,7 @@ class SendMarked(Protocol):
         *,
         is_reply: bool = False,
     ) -> SendResult:
-        """Send like `Producer.send`."""
+        """Send the message; results and exceptions are those of `Producer.send`."""
 
 
 class PendingReplies:

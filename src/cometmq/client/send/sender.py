@@ -169,7 +169,7 @@ class MessageSender:
     # Attempts
 
     def _attempt(self, send: PendingSend) -> None:
-        """Send to `send.queue`."""
+        """Start an attempt at `send.queue`."""
         if self.hooks.are_there or self.faults is not None:
             try:
                 self._begin_observing(send)
