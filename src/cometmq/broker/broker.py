@@ -1,4 +1,4 @@
-"""A broker: builds the parts, wires them, starts and stops them in order; no behaviour."""
+"""A broker: builds the parts, wires them, starts and stops them in order; no behavior."""
 
 import asyncio
 import logging
@@ -137,7 +137,7 @@ class Broker:
         return self.parts.context.identity
 
     async def create_topic(self, topic: TopicConfig) -> None:
-        """Have it, and return when the name servers know."""
+        """Create a topic and return when the name servers know it."""
         self.parts.tables.topics.put(topic)
         await self.parts.registration.register(forced=True)
 
@@ -225,7 +225,7 @@ class Broker:
     # Starting and stopping
 
     def _follow_settings(self, parts: Parts) -> None:
-        """Those parts that were given settings, and are not to ask for them at each message."""
+        """Update the parts that copy settings instead of reading them for each message."""
         settings = self._settings
         settings.on_change(lambda: parts.storage.store.use(settings.now(StoreConfig)))
         settings.on_change(parts.storage.intake.follow_settings)  # after the store
@@ -265,7 +265,7 @@ class Broker:
         )
 
     async def _stop_serving(self) -> None:
-        """Who waits for a message or for the disk gets his answer, then nobody is served."""
+        """Answer parked pulls and pending flushes, then stop serving."""
         self._arrivals.end()
         try:
             await self.parts.storage.store.flush()
@@ -275,7 +275,7 @@ class Broker:
         await self._server.close()
 
     async def _save(self) -> None:
-        """All tables: one that cannot be saved does not cost the others."""
+        """Save all tables. A table that fails is logged, and the others are saved."""
         parts = self.parts
         saves = [
             parts.delivery.schedule.save,

@@ -1,4 +1,4 @@
-"""What a broker tells its clients unasked."""
+"""Notifications from the broker to its clients."""
 
 import asyncio
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ _PATIENCE_MS = 10_000
 
 
 class Notices:
-    """Members of a group hear that it has changed: each then finds out which queues are its own."""
+    """Notifies the members of a changed group, so that each rebalances its queues."""
 
     def __init__(
         self, clients: Clients, groups: GroupTable, settings: LiveSettings, background: Background
@@ -29,7 +29,7 @@ class Notices:
         self._due: set[str] = set()
 
     def groups_changed(self, groups: Iterable[str]) -> None:
-        """Tell the members soon: many changes of one moment are told once."""
+        """Notify the members soon. Changes in quick succession cause one notification."""
         if not self._settings.now(BrokerConfig).notify_consumer_ids_changed_enable:
             return
         for group in groups:

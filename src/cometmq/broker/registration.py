@@ -1,4 +1,4 @@
-"""Tells the name servers what this broker serves, and learns from them which topics are ordered."""
+"""Registers this broker and its topics at the name servers, and reads the ordered topics."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ _SETTLED_MS_MAX = 1_000  # clients that make a topic wait for 3 s
 
 
 class Registration:
-    """Registers at start, from time to time, and when topics change; takes its leave at the end."""
+    """Registers at start, periodically, and when topics change; unregisters at the end."""
 
     def __init__(
         self,
@@ -54,13 +54,13 @@ class Registration:
         return [each for each in self._settings.now(BrokerConfig).namesrv_addr.split(";") if each]
 
     async def start(self) -> None:
-        """Register now, and go on."""
+        """Register now, then periodically."""
         self._topics.on_change(self.soon)
         await self.exchange(forced=True)
         self._background.every(self._period_ms, self.exchange, "registration")
 
     def soon(self) -> None:
-        """Something changed: all name servers are told, once for all that changes meanwhile."""
+        """Register soon because topics changed. Concurrent changes share one registration."""
         for server in self._servers:
             self._due.add(server)
             if server not in self._telling:
@@ -68,12 +68,12 @@ class Registration:
                 self._telling[server] = self._background.start(telling, "registration")
 
     async def settled(self) -> None:
-        """When every name server that answers knows of all changes; or soon, if one is silent."""
+        """Wait until all responsive name servers know all changes, but not long."""
         if self._telling:
             await asyncio.wait(self._telling.values(), timeout=_SETTLED_MS_MAX / 1000)
 
     async def register(self, forced: bool = False) -> list[Command | None]:
-        """Tell every name server; those that know this version already need not hear it again."""
+        """Register at every name server, except those that have this version."""
         if self._has_left:
             return []
         forced = forced or self._settings.now(BrokerConfig).force_register
@@ -87,7 +87,7 @@ class Registration:
         self._take_order(await self.register(forced))
 
     async def leave(self) -> None:
-        """Tell every name server that this broker stops."""
+        """Unregister at every name server."""
         self._has_left = True
         header = self._header()
         await asyncio.gather(
@@ -110,7 +110,7 @@ class Registration:
             del self._telling[server]
 
     def _take_order(self, answers: Sequence[Command | None]) -> None:
-        """As the first says that answered and has it written down."""
+        """The ordered topics of the first name server that has them."""
         body = next((answer.body for answer in answers if answer and answer.body), b"")
         if not body:  # nobody ever gave a topic an order
             return
@@ -143,7 +143,7 @@ class Registration:
         return await self._asked(server, RequestCode.REGISTER_BROKER, header, body, patience_ms)
 
     def _served(self) -> TopicConfigTable:
-        """The topics; what the broker forbids, it forbids for each of them."""
+        """The topics, restricted to the permissions of the broker."""
         table = self._topics.body
         allowed = self._settings.now(BrokerConfig).broker_permission
         if allowed == READ_WRITE:
@@ -167,7 +167,7 @@ class Registration:
     async def _asked(
         self, server: str, code: int, header: Header, body: bytes, patience_ms: int
     ) -> Command | None:
-        """The answer of one name server; None, and a line in the log, if it gives no good one."""
+        """The response of one name server; None, with a log line, if the request failed."""
         try:
             reply = await self._pool.invoke(server, code, header, body, timeout_ms=patience_ms)
         except (PeerError, WorldError) as error:

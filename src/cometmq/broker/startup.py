@@ -1,4 +1,4 @@
-"""From the settings that a person gave to those of a broker and its store."""
+"""Turns the given settings into those of a broker and its store."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ CHANGES_FILE = "broker.properties"  # in the root of the store, if there is no -
 
 
 class BrokerSettings(NamedTuple):
-    """All that a broker is started with."""
+    """The settings of a broker at start."""
 
     config: BrokerConfig
     store: StoreConfig
@@ -37,7 +37,7 @@ class BrokerSettings(NamedTuple):
 
 
 def broker_settings(given: Given, disk: Disk | None = None) -> BrokerSettings:
-    """The values over what this machine suggests; BadSetting names the key that is wrong."""
+    """The given values over defaults of this machine. Raises BadSetting with the wrong key."""
     suggested = {
         "brokerName": socket.gethostname(),
         "brokerIP1": local_ip(),
@@ -79,7 +79,7 @@ def _check_addresses(name_servers: str, place: str | None) -> None:
 
 @contextmanager
 def telling_where(config: StoreConfig) -> Iterator[None]:
-    """A store that cannot be opened: told with the setting that chooses another place for it."""
+    """Translate failures to open the store into CannotKeep with the setting to change."""
     try:
         yield
     except InUse as error:

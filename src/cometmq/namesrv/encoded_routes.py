@@ -1,4 +1,4 @@
-"""Routes as bytes, kept from one change of the table to the next.
+"""Encoded routes, cached until the table changes.
 
 Every client asks for its topics every 30 s, and brokers change theirs seldom.
 """

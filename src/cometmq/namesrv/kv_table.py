@@ -29,7 +29,7 @@ class KvTable:
         self._one_at_a_time = asyncio.Lock()
 
     def get(self, namespace: str, key: str) -> str | None:
-        """The value, if there is one."""
+        """The value; None if it is unset."""
         return self._values.get(namespace, {}).get(key)
 
     def namespace(self, namespace: str) -> dict[str, str] | None:
@@ -43,7 +43,7 @@ class KvTable:
         log.info("kv config %s %s is now %r", namespace, key, value)
 
     async def delete(self, namespace: str, key: str) -> None:
-        """Remove a value; one that is not there is no error."""
+        """Remove a value. A missing value is no error."""
         async with self._one_at_a_time:
             if self.get(namespace, key) is None:
                 return

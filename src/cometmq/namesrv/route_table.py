@@ -23,7 +23,7 @@ L = TypeVar("L")
 
 @dataclass(slots=True)
 class _Node(Generic[L]):
-    """One broker process that is alive, as far as we know."""
+    """One broker process that has not expired."""
 
     name: str
     version: DataVersion
@@ -64,7 +64,7 @@ class RouteTable(Generic[L]):
     def register(
         self, who: RegisterBrokerHeader, what: RegisterBroker, link: L, now_ms: int
     ) -> Registered:
-        """A broker tells what it serves, or that it is alive."""
+        """Apply the registration of a broker, or renew it."""
         known = self._nodes.get(who.broker_addr)
         joined = self._join(who)
         if who.broker_id == MASTER_ID and (
@@ -116,7 +116,7 @@ class RouteTable(Generic[L]):
         return Registered(master.ha_address, address) if master is not None else Registered()
 
     def is_current(self, address: str, version: DataVersion, now_ms: int) -> bool:
-        """Is this the version we have? Asking is a sign of life."""
+        """Whether this is the registered version. The question renews the registration."""
         node = self._nodes.get(address)
         if node is None or node.version != version:
             return False
@@ -124,12 +124,12 @@ class RouteTable(Generic[L]):
         return True
 
     def version_of(self, address: str) -> DataVersion | None:
-        """The version of the topics that a node last told."""
+        """The version of the topics that a node last registered."""
         node = self._nodes.get(address)
         return node.version if node is not None else None
 
     def unregister(self, who: BrokerHeader) -> None:
-        """A broker stops, and says so. One that has taken its number meanwhile stays."""
+        """Unregister a broker. A node that has taken over its id stays."""
         self._nodes.pop(who.broker_addr, None)
         self._filter_servers.pop(who.broker_addr, None)
         broker = self._brokers.get(who.broker_name)
@@ -139,11 +139,11 @@ class RouteTable(Generic[L]):
         self.generation += 1
 
     def drop(self, link: L) -> list[str]:
-        """A connection is gone, and with it the nodes that last spoke over it."""
+        """Remove the nodes whose last request came over a closed connection."""
         return self._forget(address for address, node in self._nodes.items() if node.link == link)
 
     def expire(self, now_ms: int, silence_ms_max: int) -> list[tuple[str, L]]:
-        """Forget the nodes that were silent for longer: their addresses, and what to close."""
+        """Remove expired nodes. Returns their addresses and connections."""
         silent = {
             address: node.link
             for address, node in self._nodes.items()
@@ -186,18 +186,18 @@ class RouteTable(Generic[L]):
     # What the administrator changes
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Forget a topic: in one cluster, or everywhere."""
+        """Delete a topic in one cluster or in all."""
         if topic in self._queues:
             names = self._queues[topic] if cluster is None else self._clusters.get(cluster, ())
             self._drop_queues(topic, list(names))
             self.generation += 1
 
     def wipe_write_perm(self, name: str) -> int:
-        """Nobody writes to this broker any more; the number of its topics."""
+        """Remove the write permission of a broker. Returns the number of its topics."""
         return self._change_perm(name, lambda perm: perm & ~Perm.WRITE)
 
     def add_write_perm(self, name: str) -> int:
-        """Everybody may write to it again; the number of its topics."""
+        """Restore the write permission of a broker. Returns the number of its topics."""
         return self._change_perm(name, lambda perm: Perm.READ | Perm.WRITE)
 
     def _change_perm(self, name: str, change: Callable[[int], int]) -> int:
@@ -219,7 +219,7 @@ class RouteTable(Generic[L]):
     # What clients ask
 
     def route(self, topic: str, order_conf: str | None = None) -> TopicRoute | None:
-        """Queues and brokers of a topic; None if nobody who lives serves it."""
+        """Queues and brokers of a topic; None if no live broker serves it."""
         queues = self._queues.get(topic, {})
         brokers = [self._broker_data(name) for name in queues if name in self._brokers]
         if not brokers:

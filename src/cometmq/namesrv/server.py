@@ -1,4 +1,4 @@
-"""A name server: builds the parts, listens, forgets silent brokers, stops."""
+"""A name server: builds the parts, listens, expires brokers, stops."""
 
 import asyncio
 import logging

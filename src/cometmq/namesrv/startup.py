@@ -1,4 +1,4 @@
-"""From the settings that a person gave to those of a name server."""
+"""Turns the given settings into those of a name server."""
 
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -27,7 +27,7 @@ _OF_BROKERS = frozenset(
 
 
 class NamesrvSettings(NamedTuple):
-    """All that a name server is started with."""
+    """The settings of a name server at start."""
 
     config: NamesrvConfig
     unused: tuple[Settings, ...]
@@ -35,7 +35,7 @@ class NamesrvSettings(NamedTuple):
 
 
 def namesrv_settings(given: Given, home: Path, disk: Disk | None = None) -> NamesrvSettings:
-    """The values over the defaults; BadSetting names the key that is wrong."""
+    """The given values over the defaults. Raises BadSetting with the wrong key."""
     default = home / "namesrv.properties"
     values, places, file = at_start(
         given, "configStorePath", default, UPDATE_RULES, disk or RealDisk()

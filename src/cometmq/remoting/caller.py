@@ -1,4 +1,4 @@
-"""The asking half of a connection: our requests, each with one deadline for all its waits."""
+"""The calling side of a connection: our requests, each with one deadline for all its waits."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -30,10 +30,10 @@ class Caller(ABC):
         self._in_flight_max = endpoint.limits.async_max
         self.next_opaque = self._calls.next_opaque  # for a frame that `ask` or `tell` is given
         self.next_opaques = self._calls.next_opaques
-        self._writable = asyncio.Event()  # set while the peer reads, and once it is gone
+        self._writable = asyncio.Event()  # set while the peer reads, and once it is closed
         self._takes_requests = False  # open, and the peer reads
-        self._turn = asyncio.Lock()  # who must wait to ask does so in turn
-        self._waiting = 0  # how many do: they are not overtaken
+        self._turn = asyncio.Lock()  # callers that must wait send in order of arrival
+        self._waiting = 0  # number of waiting callers: they are not overtaken
         self.peer = NOWHERE
 
     @property
@@ -46,15 +46,15 @@ class Caller(ABC):
 
     @abstractmethod
     def _write_all(self, frames: Sequence[bytes]) -> None:
-        """Send them with whatever else is written in this turn of the loop."""
+        """Send frames together with all others of this turn of the loop."""
 
     @abstractmethod
     def write_later(self, write: Callable[[], None]) -> None:
-        """Call it just before that is sent: it may still ask."""
+        """Register a callback that runs just before the flush and may still write."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Send what is written now, and not at the end of this turn."""
+        """Send all written bytes now instead of at the end of this turn."""
 
     # Batches of requests, whose frames the caller makes: no task, timer or permit for each
 
@@ -65,7 +65,7 @@ class Caller(ABC):
 
     @property
     def is_ready(self) -> bool:
-        """A request would leave now: the peer reads, few are in flight, nobody waits to ask."""
+        """Whether a request can be sent now: the peer reads, few are in flight, no caller waits."""
         return self.room > 0
 
     @property
@@ -74,11 +74,11 @@ class Caller(ABC):
 
     @property
     def room_in_turn(self) -> int:
-        """How many would, of who has waited until it is ready."""
+        """The number of requests that fit in flight, for a caller that has waited."""
         return self._in_flight_max - len(self._calls.answers) if self._takes_requests else 0
 
     async def until_ready(self, deadline_ms: int) -> None:
-        """Wait for that; TooManyRequests or Unreachable if it does not come to it."""
+        """Wait until `is_ready`. Raises TooManyRequests or Unreachable."""
         self._waiting += 1
         try:
             async with self._endpoint.until(deadline_ms), self._turn:
@@ -102,12 +102,12 @@ class Caller(ABC):
     def ask_all(
         self, answers: Mapping[int, Answer], frames: Sequence[bytes], deadline_ms: int
     ) -> None:
-        """As `ask`, of several by their opaques; only while there is room for them."""
+        """As `ask` for several opaques; only while there is room for them."""
         self._calls.expect_all(answers, deadline_ms)
         self._write_all(frames)
 
     def forget(self, opaque: int) -> None:
-        """Nobody waits for this answer any more."""
+        """Drop a request whose caller has stopped waiting."""
         self._calls.forget(opaque)
 
     def hooked(
@@ -150,7 +150,7 @@ class Caller(ABC):
     async def send_oneway(
         self, code: int, header: Header | None = None, body: bytes = b"", *, timeout_ms: int
     ) -> None:
-        """Write a request that wants no answer."""
+        """Write a request that has no response."""
         deadline_ms = self._endpoint.clock.monotonic_ms() + timeout_ms
         async with _Permit(self._endpoint, self._endpoint.oneway_permits, deadline_ms):
             await self._until_writable(deadline_ms)
@@ -208,7 +208,7 @@ class _HookedAnswer:
 
 
 class _Permit:
-    """A permit of a semaphore for the time of a call; TooManyRequests if none comes in time."""
+    """A permit of a semaphore for the time of a call. Raises TooManyRequests on timeout."""
 
     __slots__ = ("_deadline_ms", "_endpoint", "_permits")
 

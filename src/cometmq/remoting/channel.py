@@ -1,4 +1,4 @@
-"""One connection, at either end: requests go both ways, answers are matched by opaque.
+"""One connection, at either end: requests go both ways, responses are matched by opaque.
 
 The requests of one read are handled in one call, and their responses leave in one write. A read
 that takes long to serve is served in turns, so that other connections are served in between. A
@@ -33,7 +33,7 @@ _RESPONSE = int(CommandFlag.RESPONSE)
 _ONEWAY = int(CommandFlag.ONEWAY)
 # Responses settled between two looks at the clock, because callbacks run. One by one: +0.5 us each.
 _ANSWERS_MAX = 8
-_LOOK_EVERY = 4  # commands, at the clock: a look costs 0.1 us, and one command may take long
+_LOOK_EVERY = 4  # commands between two looks at the clock, which cost 0.1 us each
 
 
 class Channel(Caller, asyncio.Protocol):
@@ -44,19 +44,19 @@ class Channel(Caller, asyncio.Protocol):
         self._dispatcher = dispatcher
         self._joint_codes = dispatcher.joint_codes
         self._decoder = FrameDecoder(endpoint.memory)
-        self._unserved: Iterator[list[Command]] = iter(())  # of what was read, after
-        self._decoded: list[Command] = []  # which come first
+        self._unserved: Iterator[list[Command]] = iter(())  # batches that follow `_decoded`
+        self._decoded: list[Command] = []  # the next commands to serve
         self._alone: list[Call] = []  # the next commands, last first, if not answered jointly
-        self._unserved_size = 0  # bytes that are kept for them
-        self._begun_size = 0  # of ours, in the endpoint's
+        self._unserved_size = 0  # bytes that were read and not served
+        self._begun_size = 0  # our part of the endpoint's `begun_size`
         self._tasks: set[asyncio.Task[None]] = set()
         self._replies: list[tuple[Command, Reply]] = []  # to be encoded
         self._unsent: list[bytes] = []
-        self._unsent_size = 0  # of both, but for the heads of replies that are not encoded
-        self._late: list[Callable[[], None]] = []  # called before a flush: they have more to write
+        self._unsent_size = 0  # of both, without the heads of replies that are not encoded yet
+        self._late: list[Callable[[], None]] = []  # callbacks that write more before a flush
         self._turn_is_due = False
         self._flush_is_due = False
-        self._is_paused = False  # by us: nothing is read
+        self._is_paused = False  # we do not read
         self.is_closing = False  # by us; a TLS transport says so only at its end
         self._closing_ms: int | None = None  # when it was first seen to be
         self._transport: asyncio.Transport | None = None
@@ -64,7 +64,7 @@ class Channel(Caller, asyncio.Protocol):
         self._active_ms = self._begun_ms = endpoint.clock.monotonic_ms()
         self.gone = asyncio.Event()
 
-    # What the loop tells us
+    # Callbacks of the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -85,7 +85,7 @@ class Channel(Caller, asyncio.Protocol):
         self._serve_a_turn()
 
     def pause_writing(self) -> None:
-        """The peer does not read: what it asks would only pile up here."""
+        """Stop reading while the peer does not read: its requests would pile up here."""
         self._writable.clear()
         self._takes_requests = False
         self._pause_reading()
@@ -110,7 +110,7 @@ class Channel(Caller, asyncio.Protocol):
         self._endpoint.closed(self)
         self.gone.set()
 
-    # What the server or the pool asks
+    # For the server and the pool
 
     @property
     def is_open(self) -> bool:
@@ -119,11 +119,11 @@ class Channel(Caller, asyncio.Protocol):
 
     @property
     def unsent_size(self) -> int:
-        """How many bytes wait for the peer to read."""
+        """The number of bytes that the peer has not read."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     def close(self) -> None:
-        """Send what is written, then close."""
+        """Send all written bytes, then close."""
         if self._transport is not None:
             self.flush()
             self.is_closing = True
@@ -143,7 +143,7 @@ class Channel(Caller, asyncio.Protocol):
         self.abort()
 
     def look_after(self, now_ms: int) -> None:
-        """Close a connection that is idle, or stuck: inside a frame, or in its closing."""
+        """Abort a connection that is idle, stuck inside a frame, or stuck while it closes."""
         limits = self._endpoint.limits
         if not self.is_open:
             if self._closing_ms is None:
@@ -157,10 +157,10 @@ class Channel(Caller, asyncio.Protocol):
             if now_ms - self._begun_ms > limits.frame_patience_ms + seconds * 1000:
                 self.cut_off(f"{self._decoder.pending_size} bytes of a frame that does not end")
 
-    # Requests of theirs
+    # Requests of the peer
 
     def _serve_a_turn(self) -> None:
-        """Serve what was read: to its end, or until the peer must read or it is others' turn."""
+        """Serve commands until none is left, the peer must read, or the turn is over."""
         clock, limits = self._endpoint.clock, self._endpoint.limits
         high_water = limits.write_high_water
         turn_end_ms = clock.monotonic_ms() + limits.turn_ms
@@ -186,7 +186,7 @@ class Channel(Caller, asyncio.Protocol):
         except (Malformed, TooLarge) as error:
             self._unserved_size = 0
             log.info("connection of %s closed: %s", self.peer, error)
-            self.close()  # after the answers to what came before
+            self.close()  # after the responses to earlier requests
         finally:
             self.flush()
             self._flush_is_due = was_due
@@ -198,7 +198,7 @@ class Channel(Caller, asyncio.Protocol):
             self._pause_or_resume()
 
     def _serve_next(self, commands: list[Command], at: int) -> int:
-        """Serve one, or several that can be answered jointly; where those begin that are left."""
+        """Serve one command or a joint run. Returns the index of the next command."""
         command = commands[at]
         if command.flag & _RESPONSE:
             is_last = at + 1 == len(commands)
@@ -216,7 +216,7 @@ class Channel(Caller, asyncio.Protocol):
         return at + 1
 
     def _serve_jointly(self, commands: list[Command]) -> int:
-        """Answer all of them, or only the first; the number of those that are answered."""
+        """Answer all requests, or only the first. Returns the number of answered requests."""
         calls = [Call(command, self, self._received_ms) for command in commands]
         outcome = self._dispatcher.answer_jointly(calls)
         if outcome is None:
@@ -247,7 +247,7 @@ class Channel(Caller, asyncio.Protocol):
         return self._writable.is_set() and self.is_open
 
     def _pause_or_resume(self) -> None:
-        """After a turn: read on when all is served, and the peer reads what it asked for."""
+        """After a turn: resume reading if all is served and the peer reads."""
         if not self.is_open or not self._writable.is_set():
             return
         if self._unserved_size:
@@ -275,7 +275,7 @@ class Channel(Caller, asyncio.Protocol):
             self._serve_a_turn()
 
     def _count_begun(self) -> None:
-        """Count what is read and not served; one too many of the large ones is cut off."""
+        """Count unserved bytes. Aborts a large frame that exceeds the limit of all connections."""
         endpoint = self._endpoint
         size = self._decoder.pending_size + self._unserved_size
         endpoint.begun_size += size - self._begun_size
@@ -283,7 +283,7 @@ class Channel(Caller, asyncio.Protocol):
         if size > FRAME_SMALL and endpoint.begun_size > endpoint.limits.inbound_size_max:
             self.cut_off("too many large frames at once")
 
-    # Answers of ours
+    # Responses to the peer
 
     async def _reply_later(self, command: Command, outcome: Awaitable[Reply]) -> None:
         self._soon(self._reply, command, await outcome)
@@ -339,7 +339,7 @@ class Channel(Caller, asyncio.Protocol):
     # Bytes
 
     def write_later(self, write: Callable[[], None]) -> None:
-        """Call it just before what is written is sent: it may still ask."""
+        """Register a callback that runs just before the flush and may still write."""
         self._late.append(write)
         self._flush_soon()
 
@@ -354,7 +354,7 @@ class Channel(Caller, asyncio.Protocol):
             self._flush_soon()
 
     def _flush_soon(self) -> None:
-        """At the end of this turn of the loop: what is written in one turn leaves in one write."""
+        """Flush at the end of this turn of the loop: one write for all frames of a turn."""
         if not self._flush_is_due:
             self._flush_is_due = True
             asyncio.get_running_loop().call_soon(self._flush_what_is_due)
@@ -373,7 +373,7 @@ class Channel(Caller, asyncio.Protocol):
         self.flush()
 
     def flush(self) -> None:
-        """Send what is written."""
+        """Send all written bytes now."""
         transport = self._transport
         if self._late:
             self._write_what_is_late()

@@ -1,4 +1,4 @@
-"""What the connections of one side share: clock, limits, permits, and the memory they may hold."""
+"""Shared by the connections of one side: clock, limits, permits, and bounds on memory."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from cometmq.seams import Clock
 
 
 class Sender(Protocol):
-    """A connection, as far as its unsent bytes go."""
+    """A connection with unsent bytes."""
 
     @property
     def unsent_size(self) -> int:
-        """How many bytes wait for the peer to read."""
+        """The number of bytes that the peer has not read."""
 
     def cut_off(self, reason: str) -> None:
         """Abort the connection and log the reason."""
@@ -48,7 +48,7 @@ class Backlog(Generic[C]):
             self._make_room()
 
     def forget(self, sender: C) -> None:
-        """It is gone, or has nothing unsent."""
+        """Remove a connection that is closed or has sent everything."""
         self.size -= self._sizes.pop(sender, 0)
 
     def _make_room(self) -> None:

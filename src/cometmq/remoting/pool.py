@@ -30,7 +30,7 @@ class PoolObserver(Protocol):
 
 
 class Pool:
-    """The calling side: one connection an address, whose peer may ask us too, by our table."""
+    """The calling side: one connection per address. Peers may send requests too, by our table."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Pool:
         await channel.send_oneway(code, header, body, timeout_ms=timeout_ms)
 
     async def connection(self, address: str, timeout_ms: int | None = None) -> Channel:
-        """The one to this address, made if need be; callers that come meanwhile share it."""
+        """The connection to an address, opened if needed. Concurrent callers share one attempt."""
         if self._is_closed:
             raise Unreachable("the pool is closed", stored=StoredState.NO)
         channel = self._open_to(address)
@@ -97,7 +97,7 @@ class Pool:
             task = asyncio.get_running_loop().create_task(self._connect(address))
             self._connecting[address] = task
             task.add_done_callback(partial(self._connect_ended, address))
-        # A caller that gives up does not take the connection from the others.
+        # A caller that is cancelled must not cancel the attempt of the others.
         await asyncio.wait([task], timeout=None if timeout_ms is None else timeout_ms / 1000)
         if not task.done():
             raise Unreachable(
@@ -108,7 +108,7 @@ class Pool:
         return task.result()
 
     async def _connected(self, address: str, timeout_ms: int) -> tuple[Channel, int]:
-        """A connection, and what it leaves of the timeout."""
+        """A connection, and the rest of the timeout."""
         begun_ms = self._clock.monotonic_ms()
         channel = await self.connection(address, timeout_ms)
         return channel, max(0, begun_ms + timeout_ms - self._clock.monotonic_ms())
@@ -120,12 +120,12 @@ class Pool:
             channel.close()
 
     def leave_behind(self) -> None:
-        """We are the copy in a forked child: the connections are the parent's, and not touched."""
+        """Drop all connections in a forked child without touching them: the parent uses them."""
         self._is_closed = True
         self._channels = {}
 
     async def close(self) -> None:
-        """Close them all, sending what is written. From now on everybody is Unreachable."""
+        """Send all written bytes and close all connections. Later calls raise Unreachable."""
         self._is_closed = True
         self._channels.clear()
         tasks = [*self._connecting.values()] + ([self._sweeper] if self._sweeper else [])
@@ -149,7 +149,7 @@ class Pool:
             raise Unreachable(
                 f"no connection to {address} within {waited} ms", stored=StoredState.NO
             ) from None
-        except (OSError, ValueError) as error:  # the latter of a host that no resolver takes
+        except (OSError, ValueError) as error:  # ValueError: a host name that no resolver accepts
             raise Unreachable(
                 f"no connection to {address}: {error}", stored=StoredState.NO
             ) from error

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Promise(Generic[T]):
-    """Kept once, with a value; it may be awaited too."""
+    """Set once, with a value. It can be awaited, too."""
 
     __slots__ = ("_kept", "_told", "_value")
 
@@ -29,7 +29,7 @@ class Promise(Generic[T]):
             tell(value)
 
     def then(self, tell: Callable[[T], None]) -> None:
-        """Call with the value: when it is kept, or now if it is. In the order of the calls."""
+        """Call with the value when it is set, or now if it is. Callbacks run in order."""
         if self._kept:
             tell(cast(T, self._value))
         else:

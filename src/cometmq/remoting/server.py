@@ -22,10 +22,10 @@ from cometmq.seams import Clock, Net
 log = logging.getLogger(__name__)
 
 _CLOSE_MS_MAX = 1_000  # for what is still unsent when the server stops
-_ACCEPT_RETRY_MS = 100  # after the machine refused us a connection, out of descriptors perhaps
+_ACCEPT_RETRY_MS = 100  # after `accept` failed, perhaps without descriptors
 _PORT_IS_BAD = (errno.EADDRINUSE, errno.EACCES)  # else the address is
 _CONNECTIONS_LEAST = 8  # a server that can accept fewer does not start
-_CONNECTIONS_FEW = 200  # one that can accept fewer says so when it starts
+_CONNECTIONS_FEW = 200  # a server that can accept fewer logs a warning at start
 
 
 class Server:
@@ -60,11 +60,11 @@ class Server:
 
     @property
     def connection_count(self) -> int:
-        """How many peers are connected."""
+        """The number of open connections."""
         return len(self._channels)
 
     def listen(self, host: str, port: int, dispatcher: Dispatcher) -> int:
-        """Answer on this address from now on; the port, which is chosen for us if 0 is given."""
+        """Listen on an address. Returns the port; with port 0 the system chooses one."""
         listener = self.bind(host, port)
         self.serve(listener, dispatcher)
         return int(listener.getsockname()[1])
@@ -157,7 +157,7 @@ class Server:
         return ""
 
     async def _welcome(self, sock: socket.socket, channel: Channel) -> None:
-        """Hand a socket to a channel, through TLS if that is what its mode and first byte say."""
+        """Hand a socket to a channel, through TLS if the mode and the first byte require it."""
         try:
             async with asyncio.timeout(self._limits.idle_ms_max / 1000):
                 context = await self._context_for(sock)

@@ -1,4 +1,4 @@
-"""Filters that pass a message over by its bits, where the queue's extension has them."""
+"""Filters that skip messages by the bits in the queue's extension."""
 
 import logging
 
@@ -60,7 +60,7 @@ def filters_of(
 
 
 class BitFilters(Filters):
-    """The same messages are wanted; fewer records are looked at."""
+    """Match the same messages with fewer reads of records."""
 
     def __init__(
         self, clients: Clients, settings: LiveSettings, conditions: ConsumerFilters
@@ -69,7 +69,7 @@ class BitFilters(Filters):
         self._conditions = conditions
 
     def condition_text(self, group: str, topic: str) -> str | None:
-        """As the file has it."""
+        """The condition in the format of the file."""
         entry = self._conditions.entry(topic, group)
         return None if entry is None else pretty(entry).decode()
 

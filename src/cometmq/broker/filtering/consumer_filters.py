@@ -73,7 +73,7 @@ class ConsumerFilter:
 
 
 class ConsumerFilters:
-    """Conditions by topic and group, kept in consumerFilter.json."""
+    """Conditions by topic and group, persisted in consumerFilter.json."""
 
     def __init__(self, disk: Disk, path: Path, clock: Clock, bloom: BloomFilter) -> None:
         self._clock = clock
@@ -123,7 +123,7 @@ class ConsumerFilters:
 
     @property
     def body(self) -> FilterTable:
-        """All of it, as the file has it."""
+        """The content of the file."""
         return FilterTable(
             filter_data_by_topic={
                 topic: TopicFilters(
@@ -233,7 +233,7 @@ class ConsumerFilters:
         await self.file.save()
 
     def look_after(self, clients: Clients, kept_ms: int) -> None:
-        """Whom nobody subscribes for any more is dead; who is dead for so long is forgotten."""
+        """Mark conditions without a subscription as dead; remove those dead for `kept_ms`."""
         now_ms = self._clock.wall_ms()
         for topic, groups in list(self._topics.items()):
             for name, each in list(groups.items()):

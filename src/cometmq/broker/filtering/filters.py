@@ -228,7 +228,7 @@ def _units(cost: int) -> int:
 
 
 def _matches(matches: Matcher, record: memoryview) -> bool:
-    """A damaged record is nobody's."""
+    """A damaged record matches no filter."""
     try:
         return matches(unpack_record(record, check_crc=False).properties)
     except Malformed:

@@ -26,7 +26,7 @@ from cometmq.seams import Clock
 
 @dataclass(frozen=True, slots=True)
 class ClientHandlers:
-    """Heartbeats, and who belongs to a group."""
+    """Heartbeats, unregistration and group membership."""
 
     tables: Tables
     filters: Filters
@@ -59,7 +59,7 @@ class ClientHandlers:
         return Reply()
 
     def _group_of(self, consumer: ConsumerData) -> GroupConfig | None:
-        """The group, whose retries must have a place too; None if it may not be made."""
+        """The group, once its retry topic is valid; None if it may not be created."""
         config = self.tables.groups.find(consumer.group_name)
         check_topic(retry_topic(consumer.group_name))
         return config

@@ -1,4 +1,4 @@
-"""Who is connected, and questions to consumers that the broker passes on."""
+"""Connections of clients, and requests that the broker forwards to consumers."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ _PATIENCE_MS = 10_000  # with a consumer that is asked something
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHandlers:
-    """Connections, and what runs inside consumers."""
+    """Connections of clients, and the state of running consumers."""
 
     clients: Clients
     store: MessageStore
@@ -99,7 +99,7 @@ class ConsumerHandlers:
         )
 
     async def consume(self, call: Call, ask: headers.ConsumeDirectlyHeader) -> Reply:
-        """CONSUME_MESSAGE_DIRECTLY: a member is given a message that it did not pull."""
+        """CONSUME_MESSAGE_DIRECTLY: push one message to a member."""
         client = self._member(ask.consumer_group, ask.client_id)
         place = OffsetId.parse(ask.msg_id or "")
         message = self.store.record(place.physical_offset)
@@ -133,7 +133,7 @@ class ConsumerHandlers:
     async def _passed_on(
         self, client: Client, group: str, code: int, header: Header, body: bytes = b""
     ) -> Reply:
-        """What the member answers, as it is."""
+        """The unchanged response of a member."""
         who = f"consumer <{group}> <{client.client_id}>"
         try:
             answer = await client.link.invoke(code, header, body, timeout_ms=_PATIENCE_MS)
@@ -146,7 +146,7 @@ class ConsumerHandlers:
     async def _offsets_in(
         self, client: Client, ask: headers.ConsumerStatusHeader
     ) -> bodies.ConsumerStatus | None:
-        """As one member has them; None, and a line in the log, if it does not say."""
+        """The offsets of one member; None, with a log line, if the request failed."""
         code = RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
         try:
             answer = await client.link.invoke(code, ask, timeout_ms=_PATIENCE_MS)

@@ -1,4 +1,4 @@
-"""Consumer groups, as administrators make, change and delete them."""
+"""Administration of consumer groups: create, change, list and delete."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class GroupHandlers:
     offsets: ConsumerOffsets
 
     async def update(self, call: Call, ask: NoHeader) -> Reply:
-        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; answered once it is on disk."""
+        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: answered when it is on disk."""
         group = loads(call.command.body, GroupConfig)
         check_group(group.group_name)
         if not 0 <= group.retry_queue_nums <= _RETRY_QUEUES_MAX:

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LockHandlers:
-    """Locks of ordered consumption."""
+    """Lock and unlock requests of orderly consumers."""
 
     topics: TopicTable
     locks: QueueLockTable

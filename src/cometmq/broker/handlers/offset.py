@@ -1,4 +1,4 @@
-"""Consumed offsets, bounds of queues, offsets by time."""
+"""Consumer offsets, bounds of queues, offsets by time."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from cometmq.store.message_store import MessageStore
 
 @dataclass(frozen=True, slots=True)
 class OffsetHandlers:
-    """Where groups are, and where queues begin and end."""
+    """Consumer offsets of groups, first and end offsets of queues."""
 
     checks: Checks
     offsets: ConsumerOffsets

@@ -35,7 +35,7 @@ class ProgressHandlers:
     schedule: Schedule
 
     def of_group(self, call: Call, ask: headers.ConsumeStatsHeader) -> Reply:
-        """GET_CONSUME_STATS: of all its topics, or of one."""
+        """GET_CONSUME_STATS: all topics of a group, or one."""
         table: dict[MessageQueue, bodies.ConsumedOffset] = {}
         tps = 0.0
         named = [ask.topic] if ask.topic and ask.topic.strip() else None
@@ -98,7 +98,7 @@ class ProgressHandlers:
         return Reply(body=dumps(self.schedule.body))
 
     def _topics(self, group: str, names: Iterable[str]) -> list[TopicConfig]:
-        """Those of the topics that exist, and that the group's members, if any, subscribe to."""
+        """The known topics that the members of the group subscribe to, if it has members."""
         online = self.tables.clients.consumers.get(group)
         return [
             topic

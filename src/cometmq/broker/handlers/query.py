@@ -1,4 +1,4 @@
-"""Messages by key and by place, and what a queue itself holds."""
+"""Messages by key and by offset, and the units of a queue."""
 
 from dataclasses import dataclass
 
@@ -128,7 +128,7 @@ class QueryHandlers:
 
 
 def _joined(messages: list[StoredMessage]) -> bytes:
-    """Their records, as many as one answer can hold; one at the least."""
+    """As many records as fit in one response, at least one."""
     records: list[bytes] = []
     size = 0
     for record in map(pack_record, messages):

@@ -66,7 +66,7 @@ class ReplyHandlers:
         return Reply(code, header, remark=failure)
 
     async def _pushed(self, call: Call, ask: SendHeader) -> str | None:
-        """Give the answer to who asked; None, or why that could not be."""
+        """Push the reply to the requester. Returns the reason if that failed, else None."""
         properties = ask.properties or ""
         _, client_id = take_property(properties, REPLY_TO_CLIENT)
         if not client_id:
@@ -101,7 +101,7 @@ class ReplyHandlers:
         return None
 
     def _kept(self, call: Call, ask: SendHeader, queue_id: int) -> Stored | None:
-        """As a message; if that cannot be, it was pushed all the same."""
+        """Store the reply as a message. A failure is only logged: the reply was pushed."""
         message = message_of(call, ask, queue_id, ask.properties or "")
         message.sys_flag = 0
         try:

@@ -82,13 +82,13 @@ class ResetHandlers:
         return Reply()
 
     def _refuse_unknown(self, name: str) -> None:
-        """One that is not online, was never made, and has no offsets: a spelling mistake."""
+        """Refuse a group that is offline, not configured and without offsets: a typo."""
         is_known = name in self.tables.clients.consumers or self.tables.groups.get(name) is not None
         if not is_known and not self.tables.offsets.topics_of(name):
             raise Refused(ResponseCode.SYSTEM_ERROR, f"The consumer group <{name}> not exist")
 
     def _target(self, ask: ResetOffsetHeader, queue_id: int) -> int:
-        """Where the group goes; forward only if it must."""
+        """The new offset of a queue. It moves forward only if `isForce` is true."""
         if ask.timestamp == _TO_THE_END:
             offset = self.store.bounds(ask.topic, queue_id)[1]
         else:

@@ -74,7 +74,7 @@ class ConsumerGroup(msgspec.Struct):
 
     @property
     def agrees(self) -> bool:
-        """All members want the same. If not, messages reach members that filter them away."""
+        """Whether all members have the same subscriptions. If not, some members lose messages."""
         return len(set(self.said.values())) <= 1
 
     @property
@@ -208,7 +208,7 @@ class Clients:
         return list(self.producers.get(group, {}))
 
     def link_of_client(self, client_id: str) -> Link | None:
-        """The connection of the producer with this id, of whatever group."""
+        """The connection of the producer with this id, in any group."""
         for clients in self.producers.values():
             for link, client in clients.items():
                 if client.client_id == client_id:

@@ -21,7 +21,7 @@ class ProgressTable(Protocol[P]):
     """A table of progress that `DurableProgress` persists."""
 
     def snapshot(self) -> P:
-        """The progress now."""
+        """A copy of the current progress."""
 
     async def persist(self, progress: P) -> None:
         """Write a snapshot. The messages that it counts are on disk."""

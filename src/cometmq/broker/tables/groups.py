@@ -24,7 +24,7 @@ _FROM_THE_START = (
 
 
 class GroupTable(VersionedTable[GroupConfig]):
-    """Group name to its configuration, kept in subscriptionGroup.json."""
+    """Group name to its configuration, persisted in subscriptionGroup.json."""
 
     def __init__(self, disk: Disk, path: Path, clock: Clock, settings: LiveSettings) -> None:
         super().__init__(disk, path, clock)
@@ -40,7 +40,7 @@ class GroupTable(VersionedTable[GroupConfig]):
 
     @property
     def body(self) -> GroupConfigTable:
-        """All of it, as a slave and the file want it."""
+        """The whole table, as sent to slaves and written to the file."""
         return GroupConfigTable(
             data_version=self._version, subscription_group_table=dict(sorted(self._entries.items()))
         )
@@ -63,7 +63,7 @@ class GroupTable(VersionedTable[GroupConfig]):
         return found
 
     def known(self, name: str) -> GroupConfig:
-        """As `find`; Refused if it is not there and may not be made."""
+        """As `find`. Raises Refused if the group is unknown and may not be created."""
         group = self.find(name)
         if group is None:
             raise Refused(

@@ -11,7 +11,7 @@ _SEPARATOR = "@"  # no topic or group has it
 
 
 class ConsumerOffsets:
-    """`topic@group` to queue id to offset, kept in consumerOffset.json."""
+    """`topic@group` to queue id to offset, persisted in consumerOffset.json."""
 
     def __init__(self, disk: Disk, path: Path) -> None:
         self._offsets: dict[str, dict[int, int]] = {}
@@ -24,11 +24,11 @@ class ConsumerOffsets:
 
     @property
     def body(self) -> ConsumerOffsetTable:
-        """All of it, as a slave and the file want it."""
+        """The whole table, as sent to slaves and written to the file."""
         return ConsumerOffsetTable(offset_table=self._offsets)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """The group wants this one next."""
+        """Store the next offset of a group."""
         key = topic + _SEPARATOR + group
         queues = self._offsets.get(key)
         if queues is None:
@@ -37,7 +37,7 @@ class ConsumerOffsets:
         self.file.changed()
 
     def get(self, group: str, topic: str, queue_id: int) -> int | None:
-        """What the group wants next; None if it never said, or said a number below 0."""
+        """The next offset of a group; None if it is unset or negative."""
         offset = self._offsets.get(topic + _SEPARATOR + group, {}).get(queue_id, -1)
         return offset if offset >= 0 else None
 
@@ -50,7 +50,7 @@ class ConsumerOffsets:
         return [topic for topic, owner in self._pairs() if owner == group]
 
     def topics_by_group(self) -> dict[str, list[str]]:
-        """The same of all groups, in one pass over the table."""
+        """The topics of all groups, in one pass over the table."""
         found: dict[str, list[str]] = {}
         for topic, owner in self._pairs():
             found.setdefault(owner, []).append(topic)
@@ -61,18 +61,18 @@ class ConsumerOffsets:
         return [owner for name, owner in self._pairs() if name == topic]
 
     def clone(self, source: str, target: str, topic: str) -> None:
-        """Let one group be where another is."""
+        """Copy the offsets of one group to another."""
         offsets = self._offsets.get(topic + _SEPARATOR + source)
         if offsets is not None:
             self._offsets[topic + _SEPARATOR + target] = dict(offsets)
             self.file.changed()
 
     def forget_group(self, group: str) -> None:
-        """The group is no more."""
+        """Remove the offsets of a deleted group."""
         self._forget(lambda topic, owner: owner == group)
 
     def forget_topic(self, topic: str) -> None:
-        """The topic is no more."""
+        """Remove the offsets in a deleted topic."""
         self._forget(lambda name, owner: name == topic)
 
     def _forget(self, is_gone: Callable[[str, str], bool]) -> None:

@@ -1,4 +1,4 @@
-"""A table in memory and its file: written in a thread, and whole."""
+"""The file of a table: written as a whole, in a thread."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ B = TypeVar("B", bound=Body)
 
 
 class KeptTable:
-    """The file side of a table; `body` gives what is to be in the file now."""
+    """The file of a table. `body` returns the current content."""
 
     def __init__(self, disk: Disk, path: Path, body: Callable[[], Body]) -> None:
         self._disk = disk
@@ -37,16 +37,16 @@ class KeptTable:
         self._file.set_aside()
 
     def changed(self) -> None:
-        """The table is not as its file any more."""
+        """Note that the table differs from its file."""
         self._version += 1
 
     @property
     def is_saved(self) -> bool:
-        """The file is as the table."""
+        """Whether the file has all changes of the table."""
         return self._saved == self._version
 
     async def save(self) -> None:
-        """Return once all that changed before the call is on disk; OSError if it cannot be."""
+        """Return when all changes before the call are on disk. Raises OSError."""
         wanted = self._version
         while self._saved < wanted:
             if self._writing is None:
@@ -54,7 +54,7 @@ class KeptTable:
             await asyncio.shield(self._writing)
 
     def save_soon(self, background: Background) -> None:
-        """Save what changed, and what changes meanwhile, while nobody waits for it."""
+        """Save all changes in the background, also those made meanwhile."""
         if not self._is_soon:
             self._is_soon = True
             background.start(self._save_all(), "saving a table")

@@ -27,7 +27,7 @@ SCHEDULE_QUEUES = 18
 
 
 class TopicTable(VersionedTable[TopicConfig]):
-    """Topic name to its configuration, kept in topics.json."""
+    """Topic name to its configuration, persisted in topics.json."""
 
     def __init__(self, disk: Disk, path: Path, clock: Clock, settings: LiveSettings) -> None:
         super().__init__(disk, path, clock)
@@ -58,7 +58,7 @@ class TopicTable(VersionedTable[TopicConfig]):
 
     @property
     def body(self) -> TopicConfigTable:
-        """All of it, as a slave, a name server and the file want it."""
+        """The whole table, as sent to slaves and name servers and written to the file."""
         return TopicConfigTable(
             data_version=self._version, topic_config_table=dict(sorted(self._entries.items()))
         )

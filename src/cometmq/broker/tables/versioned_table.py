@@ -20,7 +20,7 @@ C = TypeVar("C", bound=Body)
 
 
 class VersionedTable(ABC, Generic[C]):
-    """What topics and groups have in common."""
+    """The base of the tables of topics and groups."""
 
     def __init__(self, disk: Disk, path: Path, clock: Clock) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class VersionedTable(ABC, Generic[C]):
     @property
     @abstractmethod
     def body(self) -> Body:
-        """All of it, as a slave and the file want it."""
+        """The whole table, as sent to slaves and written to the file."""
 
     @abstractmethod
     def _name_of(self, entry: C) -> str:
@@ -41,7 +41,7 @@ class VersionedTable(ABC, Generic[C]):
 
     @abstractmethod
     def _check(self, name: str) -> str:
-        """The name itself, or BadName."""
+        """Return the name. Raises BadName."""
 
     @property
     def version(self) -> DataVersion:
