@@ -1,4 +1,4 @@
-"""Work in the background: logged when it fails, repeated all the same, ended with the broker."""
+"""Background tasks: failures are logged, repeated work continues, close cancels everything."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from cometmq.background import Background
 from cometmq.testing.clock import ManualClock
 
 
-def test_a_failure_is_logged_by_its_name(caplog):
+def test_a_failed_task_is_logged_by_name(caplog):
     async def story():
         background = Background(ManualClock())
 
@@ -20,7 +20,7 @@ def test_a_failure_is_logged_by_its_name(caplog):
     asyncio.run(story())
 
 
-def test_a_failed_run_is_not_the_last_and_the_interval_is_asked_for_each_time(caplog):
+def test_repeated_work_continues_after_a_failure_with_the_current_interval(caplog):
     async def story():
         clock = ManualClock()
         background = Background(clock)
@@ -41,7 +41,7 @@ def test_a_failed_run_is_not_the_last_and_the_interval_is_asked_for_each_time(ca
     asyncio.run(story())
 
 
-def test_what_runs_is_ended_and_what_never_began_too():
+def test_close_cancels_running_and_unstarted_tasks():
     async def story():
         background = Background(ManualClock())
         ended = []

@@ -140,7 +140,7 @@ def broker(
     log_file: LogFile = None,
     log_json: LogJson = False,
 ) -> None:
-    """Run a broker."""
+    """Run a broker that registers with name servers."""
     _begin_to_serve()
     from cometmq.broker.config import IMPORTANT
     from cometmq.broker.startup import broker_settings
@@ -272,7 +272,7 @@ def admin(
 
 
 def main() -> None:
-    """Run `cometmq`."""
+    """Run the `cometmq` command line."""
     _run(get_command(app), None)
 
 

@@ -1,4 +1,4 @@
-"""Servers behind an admin session: what a test says they answer."""
+"""Fake servers behind an admin session, with responses that a test defines."""
 
 from cometmq.admin.session import AdminConfig, AdminSession
 from cometmq.errors import Unreachable

@@ -26,12 +26,12 @@ def test_times(given, ms):
     (of.permission, "3"), (of.permission, "X"), (of.address, "host"), (of.address, "host:0"),
     (of.address, "host:65536"), (of.address, ":1"), (of.text, "  "), (of.one_of("a"), "b"),
 ])  # fmt: skip
-def test_what_is_none(kind, given):
+def test_bad_values_are_rejected(kind, given):
     with pytest.raises(ArgumentTypeError):
         kind(given)
 
 
-def test_what_is_one():
+def test_good_values_are_parsed():
     assert of.yes(" TRUE ") is True and of.yes("false") is False
     assert [of.permission(each) for each in ("2", "r", "RW")] == [2, 4, 6]
     assert of.address(" broker:10911 ") == "broker:10911"

@@ -33,14 +33,14 @@ def test_account_of_the_environment_or_of_tools_yml(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["- a", "a: [", "just text"])
-def test_a_broken_tools_yml_is_told(tmp_path, text):
+def test_a_broken_tools_yml_is_reported(tmp_path, text):
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "tools.yml").write_text(text)
     with pytest.raises(BadSetting, match=r"tools\.yml"):
         config_of({}, {"ROCKETMQ_HOME": str(tmp_path)})
 
 
-def test_half_an_account_is_none():
+def test_an_access_key_without_a_secret_key_is_rejected():
     with pytest.raises(BadSetting, match="belong together"):
         config_of({}, {"COMETMQ_ACCESS_KEY": "mine"})
 
@@ -80,6 +80,6 @@ def test_lists_are_documents():
     assert shown("yaml", ["a"], ["b"]) == "- a\n---\n- b\n"
 
 
-def test_a_command_of_ours_is_named_by_its_plain_form():
+def test_additional_commands_have_only_a_plain_name():
     assert AdminCommand("doctor", "doctor", "", "").is_ours
     assert not AdminCommand("topicList", "topic list", "", "").is_ours

@@ -52,7 +52,7 @@ def test_the_first_name_server_that_answers():
     assert [command.code for command in ask(before=(nobody(),))] == [RequestCode.GET_NAMESRV_CONFIG]
 
 
-def test_none_answers():
+def test_no_name_server_answers():
     async def story():
         async with AdminSession(AdminConfig(name_servers=(nobody(), nobody()))) as admin:
             await admin.ask_any_server(RequestCode.GET_NAMESRV_CONFIG)
@@ -61,7 +61,7 @@ def test_none_answers():
         asyncio.run(story())
 
 
-def test_none_is_given():
+def test_no_name_server_is_given():
     async def story():
         async with AdminSession(AdminConfig()) as admin:
             await admin.ask_any_server(RequestCode.GET_NAMESRV_CONFIG)

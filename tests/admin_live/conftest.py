@@ -61,7 +61,7 @@ class Site:
 
 @pytest.fixture(scope="package", params=KINDS)
 def site(request, tmp_path_factory) -> Iterator[Site]:
-    """Apache's is left out where there is no Java."""
+    """Apache's cluster is skipped without Java."""
     if request.param == "apache":
         request.getfixturevalue("apache_class_path")
     make_namesrv, make_broker = KINDS[request.param]

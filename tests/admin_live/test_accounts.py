@@ -49,7 +49,7 @@ def version(site):
     return row["aclConfigVersionNum"]
 
 
-def test_who_has_no_account_is_refused(guarded, monkeypatch):
+def test_requests_without_an_account_are_refused(guarded, monkeypatch):
     monkeypatch.delenv("COMETMQ_ACCESS_KEY", raising=False)
     (change,) = guarded.ask("updateTopic", "-c", CLUSTER, "-t", "T", code=1)
     assert change["outcome"].startswith("failed: ")
@@ -85,7 +85,7 @@ def test_what_cannot_be_an_account_is_refused(guarded, known):
     assert json.loads(said)[0]["outcome"].startswith("failed: ")
 
 
-def test_a_broker_without_accounts_says_so(site):
+def test_a_broker_without_access_control_refuses(site):
     if site.kind == "apache":
         pytest.skip("Apache's does not answer at all, in 4.9.7")
     said = site.run("clusterAclConfigVersion", "-c", CLUSTER, code=1)

@@ -55,7 +55,7 @@ def test_name_servers_that_do_not_agree(namesrv, tmp_path):
 
 
 @pytest.fixture
-def told_wrong(namesrv, tmp_path):
+def wrong_address(namesrv, tmp_path):
     """A broker that tells an address where nobody is, as one in a container does."""
     # A port that is bound and not listened to: who connects is refused.
     with closing(socket.socket()) as blocker:
@@ -69,8 +69,8 @@ def told_wrong(namesrv, tmp_path):
             yield broker
 
 
-def test_an_address_where_nobody_is(namesrv, told_wrong):
-    told, real = f"127.0.0.2:{told_wrong.port}", f"127.0.0.1:{told_wrong.port}"
+def test_an_unreachable_address(namesrv, wrong_address):
+    told, real = f"127.0.0.2:{wrong_address.port}", f"127.0.0.1:{wrong_address.port}"
     *_, finding = examine(namesrv.address)
     assert finding.is_failure and finding.address == told
     assert "set brokerIP1=127.0.0.1" in finding.advice

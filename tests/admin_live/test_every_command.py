@@ -1,4 +1,4 @@
-"""Each of the 56 commands, with RocketMQ's flags, against a cluster of ours and one of Apache's."""
+"""Each of the 56 commands with RocketMQ's flags, on a cluster of this project and on Apache's."""
 
 import asyncio
 import re

@@ -113,7 +113,7 @@ def test_one_target_is_needed(site, words):
 
 @pytest.mark.apache
 def test_online_reset(site, at_work):
-    """The members are told, drop what they hold and go on from there."""
+    """Members are notified, discard pulled messages and continue at the new offsets."""
     first = at_work.sent["msgId"]
     moves = site.ask("offset", "reset", "-g", "takers", "-t", "Work", "--to-earliest")
     assert {(move["newOffset"], move["outcome"]) for move in moves} == {(0, "success")}

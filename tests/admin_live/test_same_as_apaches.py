@@ -84,7 +84,7 @@ def test_settings(site, shell, sent, words, sign):
     assert pairs(site.run(*same), sign) == pairs(shell.run(*same), sign)
 
 
-def test_what_a_broker_tells_of_itself(site, shell, sent):
+def test_broker_status(site, shell, sent):
     same = ("brokerStatus", "-b", site.broker.address)
     ours, theirs = pairs(site.run(*same), ":"), pairs(shell.run(*same), ":")
     assert ours.keys() == theirs.keys()
@@ -150,7 +150,7 @@ def test_metrics_have_the_same_parts(site, shell, sent, tmp_path):
         assert found[0]["totalData"][part].keys() == rates.keys()
 
 
-def test_what_one_changes_the_other_sees(site, shell, sent):
+def test_changes_of_one_tool_are_visible_to_the_other(site, shell, sent):
     site.run("updateSubGroup", "-c", CLUSTER, "-g", "made", "-r", 3)
     shell.run("updateSubGroup", "-c", CLUSTER, "-g", "theirs", "-r", "3")
     ours, theirs = (

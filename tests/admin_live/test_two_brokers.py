@@ -12,7 +12,7 @@ CLUSTER = "DefaultCluster"
 
 @pytest.fixture(scope="module")
 def pair(site_of, tmp_path_factory):
-    """Two brokers, their tool by way of the first."""
+    """Two brokers, and the admin tool connected to the first."""
     folder = tmp_path_factory.mktemp("pair")
     with CometNamesrv(folder / "namesrv") as namesrv:
         brokers = [
@@ -68,15 +68,15 @@ def test_messages_and_offsets_of_both(pair):
     assert site.ask("consumerProgress", "-g", "u")["diffTotal"] == 1
 
 
-def test_a_group_that_nobody_knows_is_not_moved(pair):
+def test_an_unknown_group_is_not_reset(pair):
     site, _ = pair
     site.run("updateTopic", "-c", CLUSTER, "-t", "V", "-r", 1, "-w", 1)
     said = site.run("offset", "reset", "-g", "mistyped", "-t", "V", "--to-latest", code=1)
     assert "group mistyped is unknown to all brokers" in said
 
 
-def test_one_that_does_not_answer(pair):
-    """The other one's part is done, and the exit code is that of a failure."""
+def test_a_broker_that_does_not_answer(pair):
+    """The change is done at the other broker, and the exit code reports the failure."""
     site, other = pair
     other.pause()
     try:

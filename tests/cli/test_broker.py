@@ -77,7 +77,7 @@ def test_the_environment_names_the_name_servers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["brokerName="], "brokerName"),
         (["brokerRole=SLAVE"], "brokerRole=SLAVE"),
@@ -89,10 +89,10 @@ def test_the_environment_names_the_name_servers(tmp_path):
         (["-c", "nowhere.conf"], "nowhere.conf: No such file"),
     ],
 )
-def test_a_mistake_is_told_in_one_line(tmp_path, arguments, told):
+def test_an_error_is_one_line(tmp_path, arguments, expected):
     done = run("broker", "listenPort=0", *arguments, home=tmp_path, cwd=tmp_path)
     assert done.returncode == 1
-    assert told in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
@@ -126,7 +126,7 @@ def every_setting():
     return {name: (kind, default) for name, kind, default in lines}
 
 
-def test_every_setting_of_the_original_is_taken(tmp_path):
+def test_every_setting_of_rocketmq_is_accepted(tmp_path):
     given = [
         f"{name}={FITTING.get(name, VALUES.get(kind))}"
         for name, (kind, _) in every_setting().items()

@@ -56,7 +56,7 @@ def test_version():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["listenPort"], "key=value"),
         (["-c", "nowhere.conf"], "nowhere.conf: No such file"),
@@ -65,10 +65,10 @@ def test_version():
         (["listenPort=0", "serverSocketBacklog=0"], "serverSocketBacklog"),
     ],
 )
-def test_a_mistake_is_told_in_one_line(tmp_path, arguments, told):
+def test_an_error_is_one_line(tmp_path, arguments, expected):
     done = run("namesrv", *arguments, home=tmp_path, cwd=tmp_path)
     assert done.returncode == 1
-    assert told in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
@@ -83,7 +83,7 @@ configBlackList
 """
 
 
-def test_every_setting_of_the_original_is_taken(tmp_path):
+def test_every_setting_of_rocketmq_is_accepted(tmp_path):
     booleans = {"clusterTest", "useEpollNativeSelector"}
     given = [f"{name}={'false' if 'nable' in name or name in booleans else 1}"
              for name in EVERY_SETTING.split()]  # fmt: skip

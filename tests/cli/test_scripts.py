@@ -51,13 +51,13 @@ def start(checkout, script, python):
 
 @pytest.mark.parametrize("script", ["run", "test"])
 @pytest.mark.parametrize(
-    ("python", "told"),
+    ("python", "expected"),
     [(TOO_OLD, "needs python3 3.11 or newer; found: Python 3.9.2"), (NO_VENV, "python3-venv")],
 )
-def test_what_is_missing_is_told_in_one_line(checkout, script, python, told):
+def test_a_missing_requirement_is_one_line(checkout, script, python, expected):
     done = start(checkout, script, python)
     assert done.returncode != 0
-    assert told in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert not (checkout / ".venv").exists()
 
@@ -75,7 +75,7 @@ def test_run_hands_over_its_arguments_exit_code_and_folder(tmp_path):
     assert subprocess.run([str(ROOT / "run"), "nonsense"], capture_output=True).returncode == 2
 
 
-def test_run_serves_and_says_what_to_type_next(tmp_path):
+def test_run_serves_and_prints_the_next_commands(tmp_path):
     served = subprocess.Popen(
         [str(ROOT / "run"), "standalone", "--port", "0", "--store", str(tmp_path)],
         env=os.environ | {"HOME": str(tmp_path)}, stdout=subprocess.PIPE, text=True,

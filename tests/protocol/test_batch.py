@@ -52,7 +52,7 @@ def test_damage(data):
         list(unpack_batch(data))
 
 
-def test_a_body_of_less_than_nothing():
+def test_a_negative_body_size_is_rejected():
     """Its size, read again as the size of the properties, would fit."""
     data = struct.pack(">iiiii", 20 + 0xFFFE, 0, 0, 0, -2) + b"p" * 0xFFFE
     with pytest.raises(Malformed, match="a body of -2 bytes"):

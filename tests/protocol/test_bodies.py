@@ -194,7 +194,7 @@ def test_unknown_fields_are_passed_over():
         b"7",
     ],
 )
-def test_what_is_no_queue(queue):
+def test_bad_queues_are_rejected(queue):
     with pytest.raises(Malformed):
         loads(b'{"clientId":"c","consumerGroup":"g","mqSet":[%b]}' % queue, LockQueues)
 

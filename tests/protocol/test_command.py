@@ -91,7 +91,7 @@ def test_json_is_json():
         b'{"code":1,"extFields":}', b'{"code":1,"extFields":' + b"[" * 100_000,
     ],
 )  # fmt: skip
-def test_what_is_no_json_header(header):
+def test_bad_json_headers_are_rejected(header):
     with pytest.raises(Malformed):
         decode_json(header)
 
@@ -119,13 +119,13 @@ HEAD = struct.pack(">hbhii", 105, 0, 407, 1, 0)
         HEAD + b"\0\0\0\0\0\0\0\2\xff\xff",  # a name of -1 bytes
     ],
 )
-def test_what_is_no_binary_header(header):
+def test_bad_binary_headers_are_rejected(header):
     with pytest.raises(Malformed):
         decode_binary(header)
 
 
 @pytest.mark.parametrize("sizes", [b"\xff\xff\xff\xfc", b"\0\0\0\0\xff\xff\xff\xfc"])
-def test_a_part_of_less_than_nothing(sizes):
+def test_negative_sizes_are_rejected(sizes):
     with pytest.raises(Malformed, match="part of -4 bytes"):
         decode_binary(HEAD + sizes)
 

@@ -47,7 +47,7 @@ def test_ours(kind, plain):
     assert decompress(packed, kind | MessageFlag.COMPRESSED, len(plain)) == plain
 
 
-def test_a_body_that_is_not_compressed():
+def test_an_uncompressed_body_is_unchanged():
     assert decompress(b"as it is", MessageFlag.ZLIB, 0) == b"as it is"
 
 
@@ -101,7 +101,7 @@ def test_inflate():
 @pytest.mark.parametrize(
     ("kind", "package"), [(MessageFlag.LZ4, "lz4"), (MessageFlag.ZSTD, "zstandard")]
 )
-def test_a_package_that_is_not_installed_is_named(monkeypatch, kind, package):
+def test_a_missing_package_is_named(monkeypatch, kind, package):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(NotInstalled, match=r"cometmq\[speed\]"):
         compress(b"x", kind)

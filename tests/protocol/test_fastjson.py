@@ -38,7 +38,7 @@ def test_standard_json(dialect, plain):
 
 
 @pytest.mark.parametrize("text", ["{", "}", "{]", '{"a":1', '"a', "{0:1}}", '{"a":"b'])
-def test_what_is_no_json_in_either(text):
+def test_malformed_json_is_rejected(text):
     with pytest.raises(Malformed):
         loads(text.encode(), ConsumeStats)
 
@@ -86,7 +86,7 @@ def test_the_standard_form_is_ascii():
     assert loads(written, TopicRoute) == route == loads(dumps(route), TopicRoute)
 
 
-def test_a_number_that_is_none():
+def test_a_malformed_number_is_rejected():
     assert dumps({"a": float("nan"), "b": float("inf")}) == b'{"a":null,"b":null}'
 
 

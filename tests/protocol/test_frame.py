@@ -42,7 +42,7 @@ def test_bytes(entry):
 
 
 @each("frames")
-def test_the_other_codec_says_the_same(entry):
+def test_both_codecs_have_the_same_content(entry):
     command = decode(bytes_of(entry))
     command.codec = Codec(1 - command.codec)
     again = decode(encode_frame(command))
@@ -88,7 +88,7 @@ def test_every_cut_in_two_gives_the_same_commands():
         assert found + list(decoder.feed(stream[cut:])) == whole
 
 
-def test_what_is_wanted():
+def test_wanted_size():
     decoder, frame = FrameDecoder(), encode_frame(Command(code=106, body=b"x" * 1000))
     assert list(decoder.feed(frame[:5])) == []
     assert (decoder.pending_size, decoder.wanted_size) == (5, 8)
@@ -133,7 +133,7 @@ def test_many_commands_come_in_order_and_all_of_them_before_an_error(count, end)
         (b"GET / HT", TooLarge),
     ],
 )
-def test_what_is_no_frame(prefix, error):
+def test_bad_frames_are_rejected(prefix, error):
     with pytest.raises(error):
         list(FrameDecoder().feed(prefix))
 

@@ -39,7 +39,7 @@ def test_it_agrees_with_unpacking(stored):
 
 
 @given(st.lists(messages, min_size=1, max_size=3), st.data())
-def test_what_is_cut_is_refused(stored, data):
+def test_truncated_records_are_rejected(stored, data):
     whole = b"".join(map(pack_record, stored))
     end = data.draw(st.integers(1, len(whole) - 1))
     ends = {0}

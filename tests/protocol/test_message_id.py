@@ -36,7 +36,7 @@ def test_unique_keys(entry):
 
 @pytest.mark.parametrize("text", ["", "0", "zz" * 16, "00" * 15, "00" * 17, "00" * 27, "é" * 32])
 @pytest.mark.parametrize("kind", [OffsetId, UniqueKey])
-def test_what_is_no_id(kind, text):
+def test_bad_ids_are_rejected(kind, text):
     with pytest.raises(Malformed):
         kind.parse(text)
 

@@ -47,6 +47,6 @@ class Nothing(Body):
         (DelayOffsetTable(offset_table={2: 1, 1: 5}), '{\n\t"offsetTable":{1:5,2:1\n\t}\n}'),
     ],
 )
-def test_what_is_empty_or_escaped(body, text):
+def test_empty_and_escaped_values(body, text):
     """As the original's library writes it."""
     assert pretty(body).decode() == text

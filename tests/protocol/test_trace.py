@@ -55,7 +55,7 @@ def test_fields_that_only_some_clients_write():
 
 
 @pytest.mark.parametrize("text", ["Sup|1$", "Pub|1|R$", "SubBefore|x|R|G|Q|M|0|$", "Pub$"])
-def test_what_is_no_record(text):
+def test_bad_records_are_rejected(text):
     with pytest.raises(Malformed):
         decode_traces(wire(text))
 

@@ -61,7 +61,7 @@ async def update(
 async def delete(
     admin: AdminSession, *, access_key: str, broker: str | None = None, cluster: str | None = None
 ) -> list[Change]:
-    """Delete an account."""
+    """Delete an account at brokers."""
     header = DeleteAccountHeader(access_key=access_key)
     return await admin.all(
         admin.change(f"delete account {access_key}", each, RequestCode.DELETE_ACL_CONFIG, header)

@@ -110,7 +110,7 @@ class RequestCode(IntEnum):
 
 
 class ResponseCode(IntEnum):
-    """Response codes."""
+    """The codes of responses, as in RocketMQ."""
 
     SUCCESS = 0
     SYSTEM_ERROR = 1

@@ -26,7 +26,7 @@ _FIRST_OF_4 = 212  # number of V4_0_0_SNAPSHOT; V4_0_0 is the next, and so on, t
 
 
 class Member(Row, frozen=True):
-    """A connected client."""
+    """A client that is connected to a broker."""
 
     client_id: str
     client_addr: str

@@ -10,7 +10,7 @@ from cometmq.protocol.limits import Int32, Int64
 
 
 class Connection(Body):
-    """A connected client."""
+    """A client that is connected to a broker."""
 
     client_addr: str = ""
     client_id: str = ""
@@ -37,7 +37,7 @@ class ProducerConnection(Body):
 
 
 class ProducerInfo(Body, rename=camel(remote_ip="remoteIP")):
-    """A connected producer."""
+    """A producer that is connected to a broker."""
 
     client_id: str = ""
     language: str = ""

@@ -13,7 +13,7 @@ class UnregisterClientHeader(Header, rename=camel(client_id="clientID")):
 
 
 class ConsumerGroupHeader(Header):
-    """GET_CONSUMER_LIST_BY_GROUP, NOTIFY_CONSUMER_IDS_CHANGED, GET_CONSUMER_CONNECTION_LIST."""
+    """The fields of requests that name only a consumer group."""
 
     consumer_group: str
 
