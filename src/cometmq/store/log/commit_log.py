@@ -30,11 +30,11 @@ BLANK = struct.Struct(">ii")
 NAME_DIGITS = 20
 _ZEROS = bytes(1 << 20)
 _TAIL_SIZE = 4096
-_RESERVED_SHARE = 8  # one part of so many
+_RESERVED_SHARE = 8  # an eighth of a file
 
 
 def name_of(base: int) -> str:
-    """Of a file whose first byte has this offset."""
+    """The name of the file whose first byte has this offset."""
     return f"{base:0{NAME_DIGITS}}"
 
 
@@ -52,40 +52,40 @@ class LogFile:
 
     @property
     def end(self) -> int:
-        """Offset of the first byte that is not in use."""
+        """The offset of the first unused byte."""
         return self.base + self.written
 
 
 class CommitLog:
-    """The row of files as one address space, from `start` to `end`."""
+    """The run of files as one address space, from `start` to `end`."""
 
     def __init__(self, folder: Path, file_size: int, disk: Disk, warm_pages: int = 0) -> None:
-        """A file that is made ahead is warmed, if `warm_pages`, with a sync after so many."""
+        """New files are warmed, with a sync after each `warm_pages` pages, unless that is 0."""
         self._folder = folder
         self._file_size = file_size
         self._warm_pages = warm_pages
         self._disk = disk
         self._files: list[LogFile] = []
-        self._next: Future[Region] | None = None  # made ahead of need
+        self._next: Future[Region] | None = None  # created in advance
         self._room = RoomFor(disk, folder, file_size, "file of the log")
-        self._is_short = False  # of room: the next file could not be made
-        # What stands before it was neither written nor verified by this process: see vetting.py.
+        self._is_short = False  # of room: the next file could not be created
+        # Records before this offset were not written or verified by this process: see vetting.py.
         self.trusted_from = 0
 
     # Where things are
 
     @property
     def start(self) -> int:
-        """Offset of the oldest byte that is kept."""
+        """The offset of the oldest byte."""
         return self._files[0].base if self._files else 0
 
     @property
     def end(self) -> int:
-        """Offset at which the next record will stand, or the blank before it."""
+        """The offset of the next record, or of the blank before it."""
         if not self._files:
             return 0
         file = self._files[-1]
-        return file.base + file.written  # `file.end`, without a call: a read asks twice
+        return file.base + file.written  # `file.end`, without a call: each read needs it twice
 
     @property
     def file_size(self) -> int:
@@ -96,7 +96,7 @@ class CommitLog:
         return tuple(self._files)
 
     def file_at(self, offset: int) -> LogFile | None:
-        """The file that holds the byte at `offset`, if it is kept and in use."""
+        """The file with the byte at `offset`; None if that byte is deleted or not written."""
         if not self._files:
             return None
         number = (offset - self._files[0].base) // self._file_size
@@ -106,7 +106,7 @@ class CommitLog:
         return file if offset < file.base + file.written else None
 
     def view(self, offset: int, size: int) -> memoryview | None:
-        """The bytes of a record, without a copy; None if they are not all there."""
+        """The bytes of a record, without a copy; None if some of them are missing."""
         file = self.file_at(offset)
         if file is None or size <= 0 or offset + size > file.end:
             return None
@@ -114,9 +114,9 @@ class CommitLog:
         return file.memory[at : at + size]
 
     def views(self, runs: list[tuple[int, int]]) -> list[memoryview] | None:
-        """The bytes of several stretches, each from a start to an end; None if one is not there.
+        """The bytes of several ranges (start, end); None if one is missing.
 
-        Looks for a file only when a stretch leaves the last one: 0.3 us each in place of 0.8.
+        Looks up a file only when a range leaves the last one: 0.3 us per range instead of 0.8.
         """
         found = []
         base = end_of_file = 0
@@ -131,7 +131,7 @@ class CommitLog:
         return found
 
     def tail_crc(self, end: int) -> int:
-        """Of the last bytes before an offset, by which a checkpoint knows its log; 0 of nothing."""
+        """The crc of the last bytes before an offset, which identifies a log; 0 if empty."""
         for file in self._files:
             at = end - file.base
             if 0 < at <= file.size:
@@ -164,17 +164,17 @@ class CommitLog:
             raise
 
     def has_room(self, size: int) -> bool:
-        """The file in use takes a record of this size."""
+        """The current file has room for a record of this size."""
         if not self._files:
             return False
         file = self._files[-1]
         return file.written + size + BLANK.size <= file.open_to
 
     def _roll(self, base: int) -> LogFile:
-        """Seal the last file once the next is there: a full disk leaves its rest in use."""
+        """Seal the last file once the next one exists; on a full disk its rest stays in use."""
         coming, self._next = self._next, None
-        # Waiting here for a file that is being made blocks the loop, and is the only way: a second
-        # file of the same name would take the place of the first.
+        # This blocks the loop until the file is created. There is no other way: a second file of
+        # the same name would replace the first.
         if coming is not None and coming.exception() is None:
             region = coming.result()
         else:
@@ -191,7 +191,7 @@ class CommitLog:
         return file
 
     def _have_next(self, file: LogFile) -> None:
-        """Make the next file, or wait for it, so that the rest of this one need not be reserved."""
+        """Create the next file, or wait for it, so that the rest of this one is not reserved."""
         if self._next is None or self._next.exception() is not None:
             self._next = Future()
             try:
@@ -202,7 +202,7 @@ class CommitLog:
         self._have_room()
 
     def _make_if_room(self, base: int) -> Region:
-        """On a disk that was full, do not try in vain: that takes all its room for a moment."""
+        """Do not try in vain on a full disk: an attempt uses all its room for a moment."""
         if self._is_short and not self._room.is_likely():
             raise self._room.missing()
         return self._make(base)
@@ -236,7 +236,7 @@ class CommitLog:
         return region
 
     def begin_next(self) -> None:
-        """Have the next file ready before the current one, more than half full, is full.
+        """Create the next file in advance once the current one is half full.
 
         Called again and again: it also finds out that the disk has become full, or has room again.
         """
@@ -255,13 +255,13 @@ class CommitLog:
                 self._next = self._disk.begin(partial(self._make_ahead, last.base + last.size))
 
     def path_of(self, base: int) -> Path:
-        """Where the file is that begins at `base`."""
+        """The path of the file that begins at `base`."""
         return self._folder / name_of(base)
 
     # Starting, cutting, forgetting
 
     def load(self, on_odd: Callable[[str], None]) -> None:
-        """Map the files that are there; the caller then finds where the log ends.
+        """Map the existing files; the caller then finds the end of the log.
 
         A last file that is too short and holds nothing was never in use: a crash came before it was
         whole. One that holds something is not ours to throw away.
@@ -295,7 +295,7 @@ class CommitLog:
             self._files.append(LogFile(base, region, self._file_size))
 
     def cut(self, end: int) -> None:
-        """Make `end` the end of the log, durably: what stood after it never comes back."""
+        """Make `end` the end of the log, durably: bytes after it are zeroed."""
         while self._files and self._files[-1].base >= end and len(self._files) > 1:
             gone = self._files.pop()
             gone.region.close()
@@ -308,9 +308,9 @@ class CommitLog:
             last.region.sync()
 
     def drop_oldest(self) -> Region:
-        """Forget the oldest file, which is not the one in use; readers keep what they hold.
+        """Remove the oldest file from the log; views that readers hold stay valid.
 
-        The caller closes and deletes it, once no sync of it is under way.
+        The caller closes and deletes it when no sync of it is in progress.
         """
         assert len(self._files) > 1, "the file in use is never dropped"
         return self._files.pop(0).region
@@ -326,7 +326,7 @@ class CommitLog:
 
 
 def _seal(file: LogFile) -> None:
-    """Mark the rest of a file that is too short for the next record."""
+    """Write a blank record over the rest of a file that is too short for the next record."""
     room = file.size - file.written
     if room:
         BLANK.pack_into(file.memory, file.written, room, BLANK_MAGIC)
@@ -334,7 +334,7 @@ def _seal(file: LogFile) -> None:
 
 
 def sync_names(disk: Disk, folder: Path) -> None:
-    """Make durable what is in a folder and in those it is in.
+    """Make the entries of a folder and of its parents durable.
 
     A process killed between a rename and the sync of its folder leaves a name in memory alone, and
     what is later written under it would go with it. A deletion, even of nothing, syncs a folder.
@@ -350,7 +350,7 @@ def _zero(region: Region, start: int) -> bool:
         for at in range(begin, end, len(_ZEROS)):
             part = region.memory[at : min(at + len(_ZEROS), end)]
             zeros = _ZEROS[: len(part)]
-            if part.tobytes() != zeros:  # a view is compared a hundred times slower
+            if part.tobytes() != zeros:  # comparing a view is 100 times slower
                 part[:] = zeros
                 changed = True
     return changed

@@ -1,6 +1,6 @@
-"""When the log's bytes are on disk: group commit for those who wait, timed flushes for the rest.
+"""Flushes the log: group commit for puts that wait for the disk, timed flushes for the rest.
 
-One fdatasync at a time runs on a thread; whoever comes meanwhile is served by the next one. A
+One fdatasync at a time runs on a thread; later requests wait for the next one. A
 failed one is final: the kernel may have dropped the pages, and a second try would lie. The waiters
 fail, and so does everything after, until the store is opened again.
 """
@@ -23,14 +23,14 @@ class Flusher:
         """Without `flushed` all of the log is synced once: a killed process left it in memory."""
         self._log = commit_log
         self._disk = disk
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # with what they wait for
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # the end that each waits for
         self._running: asyncio.Task[None] | None = None
         self.flushed = commit_log.start if flushed is None else flushed
         self.failure: OSError | None = None
 
     def durable(self, end: int) -> "asyncio.Future[None]":
-        """Done when offsets before `end` are durable. Many may wait; one flush serves them all."""
-        # One each: whoever stops waiting cancels its own, and no other's.
+        """Done when the log is durable up to `end`. One flush serves all waiting callers."""
+        # One future per caller: a canceled caller cancels only its own.
         future = asyncio.get_running_loop().create_future()
         if self.failure is not None:
             future.set_exception(_failed(self.failure))

@@ -1,4 +1,4 @@
-"""Units and records that this process did not write are verified before they are first served.
+"""Verifies units and records that this process did not write before they are first served.
 
 Units from a queue's `trusted_from` on, and records from the log's `trusted_from` on, were written
 or walked since the store was opened. The rest is verified when it is read, unit and record
@@ -21,18 +21,18 @@ _GOOD = UnitVerdict.GOOD
 
 
 class Vetting:
-    """Knows which old units and records are good. `damaged` counts bad records that were found."""
+    """Remembers which old units and records are good. `damaged` counts bad records."""
 
     def __init__(self, commit_log: CommitLog) -> None:
         self._log = commit_log
         self._good: dict[tuple[ConsumeQueue, int], bytearray] = {}  # bits, by queue and chunk
-        self._told: set[int] = set()  # where damage was reported
+        self._told: set[int] = set()  # offsets of reported damage
         self.damaged = 0
 
     def verdict(
         self, queue: ConsumeQueue, queue_offset: int, physical_offset: int, size: int
     ) -> UnitVerdict:
-        """May this unit's record be served? Only if GOOD. Looks at the record once."""
+        """Compare a unit with its record, once. Only the record of a GOOD unit may be served."""
         if queue_offset >= queue.trusted_from and physical_offset >= self._log.trusted_from:
             return _GOOD
         chunk, place = divmod(queue_offset, _CHUNK)
@@ -47,7 +47,7 @@ class Vetting:
         return found
 
     def vouch_for(self, queue: ConsumeQueue, queue_offset: int) -> None:
-        """This unit is right, and its record is good."""
+        """Remember that a unit is right and its record good."""
         chunk, place = divmod(queue_offset, _CHUNK)
         bits = self._good.get((queue, chunk))
         if bits is None:
@@ -57,7 +57,7 @@ class Vetting:
         bits[place >> 3] |= 1 << (place & 7)
 
     def report(self, physical_offset: int, size: int) -> None:
-        """A record, or a stretch of the log, is damaged: logged and counted once."""
+        """Log and count a damaged part of the log, once."""
         if physical_offset not in self._told and len(self._told) < _TOLD_MAX:
             self._told.add(physical_offset)
             self.damaged += 1

@@ -1,11 +1,11 @@
-"""A walk along the log, record by record, that a damaged one does not end.
+"""A walk along the log, record by record, that continues after damaged records.
 
 A record is good if its magic, its sizes, its own physical offset and its body's crc are right.
 After a bad one the walk looks for the next place where a record says that it stands exactly there:
 magic and physical offset together do not occur by chance.
 
-A good record is told as an outline, a plain tuple of what queues and index need: a message with all
-its parts takes 4 us more, and a log has millions.
+A good record is returned as an outline, a plain tuple with the fields that queues and index need.
+Parsing the whole message takes 4 us more, and a log has millions of records.
 """
 
 import struct
@@ -73,14 +73,14 @@ def walk(log: CommitLog, start: int, unsynced: int | None = None) -> Iterator[Ou
 
 
 def record_at(file: LogFile, at: int) -> Outline | None:
-    """The good record that begins there; None if there is none."""
+    """The good record that begins at `at`; None if there is no good record."""
     return next(_good_records(file, at), None)
 
 
 def _walk_file(
     file: LogFile, at: int, unsynced: int | None, tails: list[BadBytes]
 ) -> Generator[Outline | BadBytes, None, bool]:
-    """True if the log ends here."""
+    """Walk one file; True if the log ends in it."""
     memory, size = file.memory, file.size
     while size - at >= BLANK.size:
         if tails and next(_good_records(file, at), None) is not None:
@@ -149,7 +149,7 @@ def _good_records(file: LogFile, at: int) -> Generator[Outline, None, int]:
 
 
 def _fault(file: LogFile, at: int) -> str:
-    """Why there is no good record."""
+    """The reason why there is no good record at `at`."""
     try:
         record = unpack_record(file.memory, at)
         check_topic(record.topic)
@@ -178,7 +178,7 @@ def _bad(file: LogFile, start: int, end: int, reason: str) -> BadBytes:
 
 
 def _next_record(file: LogFile, at: int) -> int | None:
-    """The next place of this file, from `at` on, with a good record."""
+    """The next position in this file, from `at` on, of a good record."""
     while (magic_at := file.region.find(_MAGIC_BYTES, at + 4)) >= 0:
         at = magic_at - 4
         if at + _PHYSICAL_OFFSET_AT + 8 <= file.size:

@@ -1,4 +1,4 @@
-"""One consume queue: 20-byte units, by which a queue finds its records in the log.
+"""One consume queue: 20-byte units that point to the records of a queue in the log.
 
     | physical offset 8 | record size 4 | tag code 8 |
 
@@ -25,13 +25,13 @@ from cometmq.store.recovery.manifest import Bounds, Span
 UNIT = struct.Struct(">qiq")
 UNIT_SIZE = 20
 assert UNIT.size == UNIT_SIZE
-NO_RECORD = 2**31 - 1  # as a size: there is none, or it is damaged
+NO_RECORD = 2**31 - 1  # a size that marks a missing or damaged record
 BLANK_UNIT = UNIT.pack(0, NO_RECORD, 0)
 _KEPT_UNITS = 1024  # flushed units that stay in memory for readers near the end
 _READ_UNITS = 256  # at least, of one read from a file
 _SCAN_SIZE = 256 << 10
 _ZEROS = bytes(_SCAN_SIZE)
-_PLACE_MAX = 1 << 56  # no log is so long
+_PLACE_MAX = 1 << 56  # longer than any log
 _pack = UNIT.pack
 
 # What the log says of a unit: of topic and queue id, queue offset, physical offset, size.
@@ -80,19 +80,19 @@ class ConsumeQueue:
     # Writing
 
     def append(self, physical_offset: int, size: int, tag_code: int) -> None:
-        """The unit of queue offset `end`."""
+        """Append the unit of queue offset `end`."""
         self._units += _pack(physical_offset, size, tag_code)
         self.end += 1
 
     def append_all(
         self, physical_offsets: Sequence[int], sizes: Sequence[int], tag_codes: Sequence[int]
     ) -> None:
-        """The units from queue offset `end` on, given by columns."""
+        """Append the units from queue offset `end` on, given by columns."""
         self._units += b"".join(map(_pack, physical_offsets, sizes, tag_codes))
         self.end += len(sizes)
 
     def start_at(self, queue_offset: int) -> None:
-        """Begin an empty queue at an offset other than 0: its older records left the log."""
+        """Start an empty queue at an offset other than 0: its older records left the log."""
         assert self.end == self.first == self._written, "only an empty queue"
         per_file = self._file_size // UNIT_SIZE
         blanks = queue_offset % per_file
@@ -112,26 +112,26 @@ class ConsumeQueue:
             self.append(physical_offset, NO_RECORD, 0)
 
     def end_at(self, queue_offset: int) -> None:
-        """Be empty, and end where it did before `start_at`."""
+        """Empty the queue and undo `start_at`."""
         self.cut(self.first)
         self._units.clear()
         self._kept = self._written = self.first = self.end = queue_offset
 
     @property
     def has_unwritten(self) -> bool:
-        """There are units that are in memory alone."""
+        """Some units are not in files yet."""
         return self._written < self.end
 
     def unwritten(self) -> list[Write]:
-        """What must be written to the files; `written(end)` says that it was."""
+        """The writes for the units that are not in files yet; then call `written(end)`."""
         data = memoryview(self._units)[(self._written - self._kept) * UNIT_SIZE :]
         return writes_of(self._folder, self._file_size, self._written * UNIT_SIZE, data)
 
     def written(self, end: int) -> None:
-        """Units before `end` are in the files; most of them need not be in memory any more."""
+        """Note that units before `end` are in files, and drop most of them from memory."""
         self._written = end
         surplus = end - _KEPT_UNITS - self._kept
-        if surplus > _KEPT_UNITS:  # so that it happens once in a while
+        if surplus > _KEPT_UNITS:  # not at each call: it copies
             self._units = self._units[surplus * UNIT_SIZE :]
             self._kept += surplus
 
@@ -141,7 +141,7 @@ class ConsumeQueue:
         return self._kept
 
     def rewrite(self, queue_offset: int, units: bytes) -> list[Write]:
-        """What must be written to replace units in the files; `rewritten` says that it was."""
+        """The writes that replace units in the files; then call `rewritten`."""
         assert queue_offset + len(units) // UNIT_SIZE <= self._kept, "only units in files"
         at, data = queue_offset * UNIT_SIZE, memoryview(units)
         return writes_of(self._folder, self._file_size, at, data)
@@ -161,7 +161,7 @@ class ConsumeQueue:
         return (self._written - self._kept) * UNIT_SIZE
 
     def release(self) -> None:
-        """Have in memory only what is in no file."""
+        """Drop units from memory that are in files."""
         self._units = self._units[(self._written - self._kept) * UNIT_SIZE :]
         self._kept = self._written
         self._read = b""
@@ -169,7 +169,7 @@ class ConsumeQueue:
     # Reading
 
     def coded(self, units: bytes) -> Iterator[tuple[int, int, int]]:
-        """Packed units one by one; an extended queue has more to say of their codes."""
+        """Unpack units; an extended queue returns richer codes."""
         return UNIT.iter_unpack(units)
 
     def units(self, queue_offset: int, count: int) -> bytes:
@@ -183,7 +183,7 @@ class ConsumeQueue:
         return self._units_in_files(queue_offset, min(count, self._kept - queue_offset))
 
     def _units_in_files(self, queue_offset: int, count: int) -> bytes:
-        """A read brings more than was asked for: 20 us less for the next pull of a consumer."""
+        """Read ahead: saves 20 us for the next pull of a consumer."""
         ahead = (queue_offset - self._read_at) * UNIT_SIZE
         if not 0 <= ahead <= len(self._read) - count * UNIT_SIZE:
             at, ahead = queue_offset * UNIT_SIZE, 0
@@ -194,7 +194,7 @@ class ConsumeQueue:
             self._read_at = queue_offset
         found = self._read[ahead : ahead + count * UNIT_SIZE]
         if ahead + len(found) == len(self._read):
-            self._read = b""  # nobody reads on from here: with many queues it would add up
+            self._read = b""  # used up: the buffers of many queues would add up
         return found
 
     def _read_from(self, base: int, at: int, size: int) -> bytes:
@@ -245,7 +245,7 @@ class ConsumeQueue:
         self.trusted_from = self.end
 
     def _has_units_after_end(self) -> bool:
-        """In the last file, after zeros."""
+        """The last file has units after zeros."""
         at = self.end * UNIT_SIZE
         while at % self._file_size:
             base = at - at % self._file_size
@@ -256,7 +256,7 @@ class ConsumeQueue:
         return False
 
     def find_end(self, base: int, end_min: int = 0) -> int:
-        """By bisection in the last file: its used units are not zero, the others are."""
+        """Bisect the last file: used units are not zero, the others are."""
         low, high = base // UNIT_SIZE, (base + self._file_size) // UNIT_SIZE
         low = min(max(low, end_min), high)
         while low < high:
@@ -269,7 +269,7 @@ class ConsumeQueue:
         return low
 
     def unit_on_disk(self, queue_offset: int) -> tuple[int, int, int] | None:
-        """As `unit`, of the files alone."""
+        """As `unit`, but only from the files."""
         at = queue_offset * UNIT_SIZE
         base = at - at % self._file_size
         try:
@@ -279,16 +279,16 @@ class ConsumeQueue:
         return UNIT.unpack(found) if len(found) == UNIT_SIZE else None
 
     def sync_names(self) -> None:
-        """After a crash, before anything is written to files that are there."""
+        """Make the file names durable; after a crash, before writing to existing files."""
         sync_names(self._disk, self._folder)
 
     @property
     def is_empty(self) -> bool:
-        """There are no units, or they are all gone."""
+        """The queue has no units, or all of them left the log."""
         return self.end == self.first
 
     def cut_from(self, physical_offset: int) -> None:
-        """Cut, durably, the units of records from this place of the log on, and torn ones."""
+        """Cut torn units and the units of records from this offset of the log on, durably."""
         low, high = self.first, self.end
         while low < high:  # physical offsets grow along a queue; a torn unit is of zeros
             middle = (low + high) // 2
@@ -301,7 +301,7 @@ class ConsumeQueue:
             self.cut(low)
 
     def cut(self, end: int, stale_end: int | None = None) -> None:
-        """Make `end` the end, durably: zeros where units stood."""
+        """Make `end` the end, durably: write zeros over the later units."""
         self._read = b""
         stale_end = max(self._written, stale_end or 0)
         at = end * UNIT_SIZE
@@ -349,7 +349,7 @@ class ConsumeQueue:
         return low
 
     def _is_gone(self, queue_offset: int, log_start: int) -> bool:
-        """A unit of zeros or garbage is not: a crash while the queue was cut leaves zeros."""
+        """The record left the log. False for zeros or garbage, which a crash may leave."""
         unit = self.unit(queue_offset)
         return unit is not None and unit[1] > 0 and 0 <= unit[0] < log_start
 

@@ -4,11 +4,11 @@
     | "cometmq" 8 | log, offset 8 | queues, offset 8 | index, offset 8 | crc of the log's end 4 |
     | crc of all the above 4 | zeros to 4096 |
 
-Written only after what it vouches for is durable. A torn or missing one reads as 0: recovery then
-starts from the log's beginning. From byte 64 on it is ours alone: times say little when clocks are
-set back. The original leaves that part as it is and moves the times, and then the second crc is
-wrong; if it cut or changed the log before the offset, the first is. Either way the offsets are not
-believed.
+It is written only after the data that it vouches for is durable. A torn or missing checkpoint reads
+as 0: recovery then starts at the beginning of the log. Bytes from 64 on are an extension, because
+times are not reliable when clocks are set back. Apache's broker leaves the extension as it is and
+changes the times, which makes the second crc wrong. If it changed the log before the offset, the
+first crc is wrong. In both cases the offsets are not trusted.
 """
 
 import struct
@@ -42,28 +42,27 @@ class Checkpoint(msgspec.Struct, frozen=True):
     tail_crc: int = 0  # of the bytes right before `log_end`
 
     def of_log_alone(self) -> "Checkpoint":
-        """What is left of it while queues and index are made again."""
+        """The checkpoint while queues and index are rebuilt."""
         return Checkpoint(log_ms=self.log_ms, log_end=self.log_end, tail_crc=self.tail_crc)
 
     def without_queues(self) -> "Checkpoint":
-        """What is left of it while some queue is made again."""
+        """The checkpoint while a queue is rebuilt."""
         return replace(self, queues_ms=0, queues_end=-1)
 
     def without_index(self) -> "Checkpoint":
-        """What is left of it while the index is made again.
+        """The checkpoint while the index is rebuilt.
 
-        The original would throw the index away, and not look at its time to tell from where on to
-        make it again, but at that of the queues.
+        Apache's broker rebuilds an index from the time of the queues, so that is reset too.
         """
         return replace(self, queues_ms=0, index_ms=0, index_end=-1)
 
     def of_times_alone(self) -> "Checkpoint":
-        """What is left of it when the log is not the one that it vouched for."""
+        """The checkpoint if the log is not the one that it vouched for."""
         return Checkpoint(self.log_ms, self.queues_ms, self.index_ms)
 
 
 def read_checkpoint(disk: Disk, path: Path) -> Checkpoint:
-    """What the file says; nothing is safe if there is none, or half of one."""
+    """Read the file; a missing or torn one vouches for nothing."""
     try:
         page = disk.read(path)
     except FileNotFoundError:

@@ -22,14 +22,14 @@ _NAMED_MAX = 3
 
 
 def is_loss_accepted(files: StoreFiles, disk: Disk) -> bool:
-    """The operator made the file that says so."""
+    """The operator created the file that accepts the loss."""
     return files.accepted_loss.name in disk.names(files.root)
 
 
 def check_by_checkpoint(
     commit_log: CommitLog, vouched_end: int, files: StoreFiles, is_accepted: bool
 ) -> bool:
-    """True if files are missing and the loss is accepted; BadState if it is not."""
+    """True if files are missing and the loss is accepted. Raises BadState if it is not."""
     if vouched_end <= commit_log.end:
         return False
     text = (
@@ -42,7 +42,7 @@ def check_by_checkpoint(
 def check_by_units(
     commit_log: CommitLog, queues: QueueTable, files: StoreFiles, is_accepted: bool
 ) -> bool:
-    """The same, for a store whose checkpoint has no offsets, and that was closed cleanly."""
+    """The same, for a store that was closed cleanly and whose checkpoint has no offsets."""
     if not commit_log.files:
         return False
     past = queues.units_past(commit_log.end)

@@ -1,10 +1,10 @@
-"""Which files of queues and index there are: what is in this list and not on disk was taken away.
+"""The manifest: the list of queue and index files. A listed file that is missing was lost.
 
-Recovery makes such a part again from the log, but for the records of topics that were deleted.
-Files that are on disk and not in the list are no surprise: a list is written after files are made,
-and before files are deleted. Only those of a deleted topic go when the store is opened, as they
-would have but for a crash. The list holds while the checkpoint's own offsets do: the original makes
-and deletes files and does not know of it.
+Recovery rebuilds such a queue or index from the log, without the records of deleted topics. A file
+that is not listed is normal: the manifest is written after files are created and before files are
+deleted. Opening a store deletes only unlisted files of deleted topics, which a crash left. The
+manifest is valid only if the offsets of the checkpoint are trusted: Apache's broker creates and
+deletes files without updating it.
 """
 
 from pathlib import Path
@@ -34,12 +34,14 @@ class Manifest(msgspec.Struct, frozen=True):
 
     queues: dict[str, dict[int, Span]]
     index: list[str]
-    deleted: dict[str, int] = {}  # topics, and where the log ended then: what is before is gone
+    deleted: dict[
+        str, int
+    ] = {}  # topic to the end of the log at its deletion: older records are not its own
     bounds: dict[str, dict[int, Bounds]] = {}  # by topic and queue id
 
 
 def read_manifest(disk: Disk, path: Path) -> Manifest | None:
-    """None if there is none, or it cannot be read."""
+    """The manifest; None if it is missing or damaged."""
     try:
         return msgspec.json.decode(disk.read(path), type=Manifest)
     except (FileNotFoundError, msgspec.MsgspecError):
@@ -47,5 +49,5 @@ def read_manifest(disk: Disk, path: Path) -> Manifest | None:
 
 
 def write_manifest(disk: Disk, path: Path, manifest: Manifest) -> None:
-    """Durable when it returns."""
+    """Write the manifest durably."""
     disk.replace(path, msgspec.json.encode(manifest))

@@ -1,8 +1,8 @@
-"""A store that is opened: what of it can be believed, and what is made again from the log.
+"""Opens a store: decides which parts are trusted, and rebuilds the others from the log.
 
-The checkpoint's own offsets are believed if the log's bytes before them are those that it saw. Then
-nothing before them is looked at again, but for the list of files. Else the original was here, or
-somebody's hand: the times are all there is, and the last file is walked from its beginning.
+The offsets of the checkpoint are trusted if the crc of the log before them matches. Then only the
+manifest is compared with the files before these offsets. Otherwise Apache's broker or an operator
+changed the store: only the times are used, and the last file is walked from its beginning.
 """
 
 import logging
@@ -33,14 +33,14 @@ log = logging.getLogger(__name__)
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """Opens the parts of one store."""
+    """Opens the log, the queues and the index of one store."""
 
     files: StoreFiles
     disk: Disk
     parts: RecoveryParts
 
     def run(self) -> Recovered:
-        """Load all parts and recover them. The abort file is there from now on."""
+        """Load all parts and recover them. The abort file exists from now on."""
         disk, files, parts = self.disk, self.files, self.parts
         unclean = files.abort.name in disk.names(files.root)
         parts.log.load(log.warning)
@@ -59,7 +59,7 @@ class Opening(msgspec.Struct, frozen=True):
             log.warning("queues or index are gone: they are made again from the log")
             unclean, checkpoint = True, checkpoint.of_log_alone()
         if parts.index is not None:
-            disk.names(files.index)  # fails before anything is written if it is no folder
+            disk.names(files.index)  # fails before anything is written if it is not a folder
         self._leave_abort_file()
         index_from = self._load_index(unclean, checkpoint, manifest)
         if unclean or checkpoint.log_end >= 0:
@@ -67,7 +67,7 @@ class Opening(msgspec.Struct, frozen=True):
         else:
             starts = Starts(safe_start(parts.log, NEVER), index=index_from)
         starts = replace(starts, lost=frozenset(lost))
-        if not has_loss:  # else another start must find the same, should this one not complete
+        if not has_loss:  # otherwise an interrupted start must find the same state
             self._vouch_for_less(read, checkpoint, starts)
         parts.queues.clear(lost)
         recovered = recover(parts, starts)

@@ -1,4 +1,4 @@
-"""From the log to the queues and the index, for what a crash or an accident took of them."""
+"""Rebuilds units of queues and keys of the index from a walk along the log."""
 
 import logging
 from collections.abc import Callable
@@ -24,7 +24,7 @@ UNQUEUED = (int(MessageFlag.PREPARED), int(MessageFlag.ROLLBACK))
 # code itself: the schedule topic has the time of delivery there.
 Coder = Callable[[str, str, int, int], int]
 
-_UNITS_HELD_MAX = 1 << 20  # made again and not written yet: 20 MB
+_UNITS_HELD_MAX = 1 << 20  # rebuilt and not written yet: 20 MB
 _LOG_HELD_MAX = 16 << 20  # bytes of it whose keys are not put yet
 
 
@@ -81,7 +81,7 @@ class QueueRebuilder:
             self._held = 0
 
     def _write(self) -> None:
-        """On a full disk they are held on to: there is nothing else to be read from."""
+        """On a full disk the units stay in memory, because readers need them."""
         try:
             self._queues.write()
         except OSError as error:
@@ -119,11 +119,11 @@ class QueueRebuilder:
             self._append(unit, is_sure=unit.queue.is_empty or gap <= lost)
 
     def stale_files(self) -> list[Path]:
-        """Of queues that begin later now: units of records that left the log."""
+        """Files with units of records that left the log, of queues that begin later now."""
         return [path for queue, _ in self._started for path in queue.files_before_first()]
 
     def undo(self) -> None:
-        """For another walk: queues begin again where they did before this one."""
+        """Prepare another walk: restore the queues to their state before this one."""
         for queue, end in self._started:
             queue.end_at(end)
 
@@ -143,7 +143,7 @@ class QueueRebuilder:
 
 
 class Reindexing:
-    """Puts the keys of records into the index again, many at a time."""
+    """Adds the keys of records to the index, many at a time."""
 
     def __init__(self, index: Index) -> None:
         self._index = index

@@ -1,4 +1,4 @@
-"""What is done when a store is opened: find where the log ends, and make again what is missing."""
+"""Recovery: find the end of the log, and rebuild missing units and keys from it."""
 
 import logging
 from pathlib import Path
@@ -17,12 +17,12 @@ from cometmq.store.recovery.rebuild import TRANSACTION, UNQUEUED, Coder, QueueRe
 
 log = logging.getLogger(__name__)
 
-NEVER = 2**62  # as an offset, or a time: there is none so late
-MARGIN_MS = 3_000  # clocks step back: records this much older than the safe time are looked at too
+NEVER = 2**62  # an offset or a time after all others
+MARGIN_MS = 3_000  # clocks step back: records this much older than the safe time are verified too
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """What was found."""
+    """The result of a recovery."""
 
     end: int
     redispatched: int
@@ -35,17 +35,17 @@ class Recovered(msgspec.Struct, frozen=True):
 
 
 class Starts(msgspec.Struct, frozen=True):
-    """From where on each part is verified or made again; None if it is as it should be."""
+    """The offset from which each part is verified or rebuilt; None if it is complete."""
 
     log: int
     queues: int | None = None
     index: int | None = None
-    unsynced: int | None = None  # what the log holds from here on may be torn; None: not known
-    lost: frozenset[tuple[str, int]] = frozenset()  # queues that are made again from the beginning
+    unsynced: int | None = None  # the log may be torn from here on; None: unknown
+    lost: frozenset[tuple[str, int]] = frozenset()  # queues that are rebuilt from the beginning
     last_stored_ms: int = 0  # of the last record before `log`, if it is known
 
     def first(self, log_start: int) -> int:
-        """Where the walk begins."""
+        """The offset at which the walk begins."""
         if self.lost:
             return log_start
         starts = [start for start in (self.log, self.queues, self.index) if start is not None]
@@ -53,7 +53,7 @@ class Starts(msgspec.Struct, frozen=True):
 
 
 class RecoveryParts(msgspec.Struct, frozen=True):
-    """What is recovered."""
+    """The parts of a store that are recovered."""
 
     log: CommitLog
     queues: QueueTable
@@ -62,7 +62,7 @@ class RecoveryParts(msgspec.Struct, frozen=True):
 
 
 def recover(parts: RecoveryParts, starts: Starts, moved: tuple[BadBytes, ...] = ()) -> Recovered:
-    """Verify the log, cut it after its last good record, dispatch again what is missing.
+    """Verify the log, cut it after its last good record, and rebuild missing units and keys.
 
     If a record was `moved` to another queue it is all done once more, and not a third time.
     """
@@ -128,7 +128,7 @@ def _with_bad_units(
 def _dispatch_again(
     parts: RecoveryParts, starts: Starts, requeueing: QueueRebuilder
 ) -> tuple[int, int, list[BadBytes]]:
-    """One walk; where the log ends, when its last record was stored, and what is bad in it."""
+    """One walk; returns the end of the log, the time of its last record, and the bad bytes."""
     first = end = starts.first(parts.log.start)
     last_ms, unsynced = starts.last_stored_ms, starts.unsynced
     queues_from = NEVER if starts.queues is None else starts.queues
@@ -198,7 +198,7 @@ def _cut_index(parts: RecoveryParts, log_end: int) -> None:
 def starts_after_crash(
     commit_log: CommitLog, checkpoint: Checkpoint, index_end: int | None
 ) -> Starts:
-    """By the offsets of the checkpoint if it has them, else by its times."""
+    """Use the offsets of the checkpoint if it has them, otherwise its times."""
     queues = checkpoint.queues_end
     if queues < commit_log.start:
         queues = safe_start(commit_log, min(checkpoint.log_ms, checkpoint.queues_ms))
