@@ -38,7 +38,7 @@ def test_a_group_is_on_disk_when_its_making_is_answered(tmp_path):
         (b"", "GroupConfig"),
     ],
 )
-def test_what_is_no_group_is_refused_and_changes_nothing(tmp_path, body, named):
+def test_a_bad_group_is_refused_and_changes_nothing(tmp_path, body, named):
     async def story(desk):
         before = desk.groups.body
         reply = await desk.ask(UPDATE, body=body)

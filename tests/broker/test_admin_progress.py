@@ -170,7 +170,7 @@ async def moved(desk, ask, **more):
     return loads(reply.body, ResetOffsets).offset_table
 
 
-def test_members_are_told_of_a_reset_in_the_form_they_read(tmp_path):
+def test_members_are_notified_of_a_reset_in_their_format(tmp_path):
     async def story(desk):
         begin_ms = await fill(desk)
         desk.offsets.commit("G", "T", 0, 4)
@@ -197,7 +197,7 @@ def test_members_are_told_of_a_reset_in_the_form_they_read(tmp_path):
     at_desk(tmp_path, story)
 
 
-def test_members_are_told_of_a_reset_whose_asker_left(tmp_path):
+def test_members_are_notified_of_a_reset_after_the_requester_left(tmp_path):
     """Else they would soon set the offsets back."""
 
     async def story(desk):
@@ -241,7 +241,7 @@ def test_a_group_goes_forward_only_by_force(tmp_path):
     at_desk(tmp_path, story)
 
 
-def test_nothing_is_reset_of_what_nobody_knows(tmp_path):
+def test_a_reset_of_unknown_names_changes_nothing(tmp_path):
     async def story(desk):
         await fill(desk)
         before = desk.offsets.body

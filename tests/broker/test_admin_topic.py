@@ -54,7 +54,7 @@ def test_a_topic_is_on_disk_when_its_making_is_answered(tmp_path):
         ({"topic_filter_type": "NO_TAG"}, "topicFilterType"),
     ],
 )
-def test_what_is_no_topic_is_refused_and_changes_nothing(tmp_path, changes, named):
+def test_a_bad_topic_is_refused_and_changes_nothing(tmp_path, changes, named):
     async def story(desk):
         before = desk.topics.body
         reply = await desk.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, create(**changes))

@@ -118,7 +118,7 @@ def run(story, **how):
     at_broker(story, **(ON | {"enable_property_filter": True} | how))
 
 
-def test_what_is_not_wanted_is_passed_over_unread(looked_at):
+def test_messages_that_do_not_match_are_skipped_unread(looked_at):
     async def story(whole):
         await join(whole)
         await pull(whole)

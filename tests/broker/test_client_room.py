@@ -37,7 +37,7 @@ def test_a_heartbeat_makes_the_group_and_its_retry_topic():
     at_broker(story)
 
 
-def test_members_are_listed_by_their_ids_and_a_group_without_any_is_told():
+def test_members_are_listed_by_id_and_an_empty_group_is_refused():
     async def story(whole):
         assert "no consumer for this group" in await members(whole)
         first = await whole.consume(client_id="b", port=1)
@@ -51,7 +51,7 @@ def test_members_are_listed_by_their_ids_and_a_group_without_any_is_told():
     at_broker(story)
 
 
-def test_nobody_takes_leave_for_another():
+def test_a_client_cannot_unregister_another():
     async def story(whole):
         await whole.consume(client_id="c1", port=1)
         leave = UnregisterClientHeader(client_id="c1", consumer_group="G")

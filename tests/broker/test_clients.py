@@ -120,7 +120,7 @@ def test_the_last_heartbeat_decides_what_the_group_wants():
     assert group.consume_from is ConsumeFrom.FIRST_OFFSET
 
 
-def test_members_that_differ_are_told_of_once_and_seen_until_they_agree(caplog):
+def test_differing_members_are_logged_once_and_shown_until_they_agree(caplog):
     clients = Clients()
     first, second = LINKS[:2]
     clients.heard(consumer_beat("G", ("T", "a")), client(first, "c1"))
@@ -170,7 +170,7 @@ def test_a_client_is_found_by_its_id():
 
 
 @pytest.mark.parametrize("group", ["G", None, ""])
-def test_who_is_not_there_can_leave_without_harm(group):
+def test_unregistering_an_unknown_client_is_harmless(group):
     clients = Clients()
     clients.heard(consumer_beat("G"), client(LINKS[0], "c1"))
     assert clients.leave(LINKS[1], group, group) == []

@@ -53,7 +53,7 @@ def test_a_broker_may_be_told_by_its_name(given, told, number):
     assert (identity.address, identity.host) == (f"{told}:10911", Host(number, 10911))
 
 
-def test_a_name_that_nobody_knows_is_refused():
+def test_an_unknown_name_is_refused():
     with pytest.raises(BadSetting, match=r"brokerIP1=nobody\.invalid: "):
         identity_of(BrokerConfig(broker_name="b", broker_ip1="nobody.invalid"), 10911)
 

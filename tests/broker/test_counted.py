@@ -101,7 +101,7 @@ def test_what_is_far_behind_comes_from_the_disk():
     at_broker(story)
 
 
-def test_how_far_a_group_is_behind_is_told_when_asked():
+def test_consumer_lag_is_computed_on_request():
     async def story(whole):
         whole.make_topic()
         first = place(await whole.send())

@@ -47,7 +47,7 @@ class Bench:
         return told.value.code, str(told.value)
 
 
-def test_a_pull_that_carries_a_subscription_asks_nobody():
+def test_a_pull_with_a_subscription_needs_no_heartbeat():
     bench = Bench()
     pull = {"sys_flag": WITH_SUBSCRIPTION, "sub_version": 99}
     assert bench.of_pull(subscription="*", **pull) is EVERYTHING
@@ -120,7 +120,7 @@ def test_filter_classes_are_declined():
     assert "filter classes" in str(told.value)
 
 
-def test_what_is_kept_of_expressions_is_bounded(monkeypatch):
+def test_the_cache_of_expressions_is_bounded(monkeypatch):
     monkeypatch.setattr("cometmq.broker.filtering.filters._KEPT_MAX", 5)
     monkeypatch.setattr("cometmq.broker.filtering.expressions._COUNT_MAX", 5)
     bench = Bench(enable_property_filter=True)

@@ -51,7 +51,7 @@ def test_a_save_survives_a_power_cut():
     asyncio.run(story())
 
 
-def test_what_is_not_changed_is_not_written():
+def test_an_unchanged_table_is_not_written():
     async def story():
         disk = ShadowDisk()
         table = Table(disk)
@@ -107,7 +107,7 @@ def test_a_saver_that_is_cancelled_costs_the_others_nothing():
     asyncio.run(story())
 
 
-def test_a_failed_write_is_told_and_tried_again():
+def test_a_failed_write_is_raised_and_retried():
     async def story():
         disk = ShadowDisk()
         table = Table(disk)

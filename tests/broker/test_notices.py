@@ -29,7 +29,7 @@ def test_every_member_hears_of_one_that_comes_and_one_that_goes():
     at_broker(story)
 
 
-def test_a_heartbeat_that_changes_nothing_is_not_told():
+def test_a_heartbeat_without_changes_notifies_no_member():
     async def story(whole):
         first = await whole.consume(client_id="c1", port=1)
         link = whole.clients.links_of("G")[0]
@@ -42,7 +42,7 @@ def test_a_heartbeat_that_changes_nothing_is_not_told():
     at_broker(story)
 
 
-def test_many_changes_of_one_moment_are_told_once():
+def test_changes_in_quick_succession_cause_one_notification():
     async def story(whole):
         first = await whole.consume(client_id="c1", port=1)
         first.told.clear()
@@ -54,7 +54,7 @@ def test_many_changes_of_one_moment_are_told_once():
     at_broker(story)
 
 
-def test_a_member_that_cannot_be_told_costs_the_others_nothing(caplog):
+def test_an_unreachable_member_does_not_delay_the_others(caplog):
     async def story(whole):
         gone = await whole.consume(client_id="c1", port=1)
         gone.answer = Unreachable("gone")

@@ -98,7 +98,7 @@ def test_a_clone_goes_its_own_way():
     assert (table.get("G", "T", 0), table.get("H", "T", 0)) == (1, 9)
 
 
-def test_what_is_given_out_is_a_copy():
+def test_returned_offsets_are_copies():
     table = ConsumerOffsets(ShadowDisk(), PATH)
     table.commit("G", "T", 0, 1)
     table.of("G", "T")[0] = 9

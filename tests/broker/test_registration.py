@@ -101,7 +101,7 @@ def test_it_registers_before_it_is_ready_and_leaves_at_the_end():
     run(story)
 
 
-def test_changes_of_topics_are_told_soon_and_those_of_one_moment_once():
+def test_topic_changes_are_registered_soon_and_together():
     async def story():
         async with telling() as both:
             for number in range(5):
@@ -365,7 +365,7 @@ def registration(works, pool):
     return Registration(pool, works.topics, works.identity, works.settings, works.background)
 
 
-def test_a_topic_that_is_made_during_the_first_registration_is_told_at_once():
+def test_a_topic_created_during_the_first_registration_is_registered_next():
     async def story(works):
         async def make():
             works.topics.put(TopicConfig(topic_name="New"))

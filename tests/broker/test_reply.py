@@ -32,7 +32,7 @@ def kept(desk):
     [(RequestCode.SEND_REPLY_MESSAGE, SendHeader),
      (RequestCode.SEND_REPLY_MESSAGE_V2, SendHeaderV2)],
 )  # fmt: skip
-def test_a_reply_reaches_who_asked(tmp_path, code, shape):
+def test_a_reply_reaches_the_requester(tmp_path, code, shape):
     async def story(desk):
         asker = await desk.produce("P", client_id="p1")
         reply = await desk.ask(code, header(shape), b"answer", link=FakeLink(9))
@@ -52,7 +52,7 @@ def test_a_reply_reaches_who_asked(tmp_path, code, shape):
     at_desk(tmp_path, story)
 
 
-def test_a_reply_to_nobody_says_so_and_is_kept(tmp_path):
+def test_a_reply_without_a_requester_is_refused_and_stored(tmp_path):
     async def story(desk):
         reply = await desk.ask(RequestCode.SEND_REPLY_MESSAGE, header(), b"answer")
         assert reply.code == ResponseCode.SYSTEM_ERROR

@@ -101,7 +101,7 @@ def test_what_was_never_counted_is_not_there():
         assert watch.stats.view(name, key) is None, (name, key)
 
 
-def test_a_minute_an_hour_and_a_day_forget_what_is_older():
+def test_windows_of_a_minute_hour_and_day_drop_older_samples():
     watch = Watch()
     watch.stats.put("T", 0, 60, 6000)
     sums = []
@@ -162,7 +162,7 @@ def test_days_turn_at_midnight():
     assert (put.yesterday_morning, put.today_morning, put.now) == (5, 8, 8)
 
 
-def test_what_is_idle_for_a_day_is_forgotten_but_stays_in_the_total():
+def test_counters_idle_for_a_day_are_dropped_but_stay_in_the_total():
     watch = Watch()
     watch.stats.put("idle", 0, 5, 1)
     watch.stats.put("busy", 0, 1, 1)

@@ -75,7 +75,7 @@ def test_what_may_not_be_inherited_makes_nothing():
     assert table.like("Open", "T", 4) == topic("T", 4)
 
 
-def test_each_change_has_its_version_and_is_told_and_no_change_has_none():
+def test_each_change_has_a_version_and_a_notification():
     clock, told = ManualClock(), []
     table = table_on(ShadowDisk(), clock)
     table.on_change(lambda: told.append(table.version.counter))

@@ -59,7 +59,7 @@ def test_one_barred_key_keeps_all_the_others_out(desk):
 
 
 @pytest.mark.parametrize("body", [b"orderMessageEnable=perhaps", b"\xff\xfe=1", b"nonsense=1"])
-def test_a_bad_value_is_told_and_changes_nothing(desk, body):
+def test_a_bad_value_is_reported_and_changes_nothing(desk, body):
     before = shown(desk)
     reply = desk.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=body)
     assert reply.code == ResponseCode.SYSTEM_ERROR

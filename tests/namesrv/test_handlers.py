@@ -43,7 +43,7 @@ def test_all_twenty_codes_are_in_the_table(desk):
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_what_is_registered_is_routed(desk, compressed):
+def test_registered_topics_have_routes(desk, compressed):
     assert register(desk, compressed=compressed).code == 0
     found = json.loads(route(desk))
     assert found["queueDatas"] == [

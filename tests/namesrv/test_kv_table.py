@@ -63,7 +63,7 @@ def test_what_cannot_be_written_is_not_there(tmp_path):
     assert table.get("N", "k") == "v"
 
 
-def test_what_is_too_much_together_is_refused(tmp_path):
+def test_too_many_values_are_refused(tmp_path):
     table = KvTable(RealDisk(), tmp_path / "kvConfig.json")
     run(table.put("N", "large", "x" * (KV_SIZE_MAX - 100)))
     with pytest.raises(TooLarge):

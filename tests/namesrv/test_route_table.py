@@ -56,7 +56,7 @@ def addresses_of(table, topic):
     return None if route is None else {b.broker_name: b.broker_addrs for b in route.broker_datas}
 
 
-def test_a_slave_is_told_its_master_once_there_is_one(table):
+def test_a_slave_gets_the_address_of_its_master(table):
     assert table.register(who(broker_id=1), what(), "l1", 0) == Registered()
     assert table.register(who(), what("T"), "l0", 0) == Registered()
     told = table.register(who(broker_id=1), what(), "l1", 0)
@@ -94,7 +94,7 @@ def test_a_master_that_returns_after_its_slave_stayed_brings_its_topics_again(ta
     assert addresses_of(table, "T") == {"a": {0: "a:0", 1: "a:1"}}
 
 
-def test_an_old_connection_that_closes_late_takes_nobody_with_it(table):
+def test_a_late_close_of_an_old_connection_removes_no_node(table):
     table.register(who(), what("T"), "old", 0)
     table.register(who(), what("T"), "new", 0)
     assert table.drop("old") == []
@@ -104,7 +104,7 @@ def test_an_old_connection_that_closes_late_takes_nobody_with_it(table):
     assert table.cluster_info().cluster_addr_table == {}
 
 
-def test_a_broker_that_leaves_late_does_not_take_who_has_its_place(table):
+def test_a_late_unregistration_keeps_the_node_that_took_over_the_id(table):
     table.register(who(address="old"), what("T"), "l1", 0)
     table.register(who(address="new"), what("T"), "l2", 0)
     table.unregister(leaving(who(address="old")))

@@ -82,7 +82,7 @@ def unsent(served: Any) -> int:
 
 
 @on_both
-async def test_who_does_not_read_is_not_served_on_and_gets_everything_when_it_reads():
+async def test_a_peer_that_does_not_read_is_served_later_and_completely():
     large = Large()
     async with (
         serving(large.routes, limits=LIMITS) as served,
@@ -106,7 +106,7 @@ async def test_who_does_not_read_is_not_served_on_and_gets_everything_when_it_re
 
 
 @on_both
-async def test_who_lets_parked_answers_pile_up_is_cut_off():
+async def test_a_peer_that_lets_parked_responses_pile_up_is_aborted():
     large = Large()
     async with (
         serving(large.routes, limits=LIMITS) as served,
@@ -185,7 +185,7 @@ async def test_begun_frames_together_are_bounded():
 
 
 @on_both
-async def test_unsent_bytes_together_are_bounded_and_who_reads_is_not_cut_off():
+async def test_unsent_bytes_are_bounded_and_reading_peers_are_not_aborted():
     """60 peers that do not read: 30 MiB and more; one that reads, slowly, before and after them."""
     large = Large()
     limits = Limits(write_high_water=64 << 10, outbound_size_max=8 << 20)
@@ -227,7 +227,7 @@ class Unsent:
         self.is_cut_off = True
 
 
-def test_who_has_read_nothing_for_longest_is_cut_off_first():
+def test_the_peer_that_has_not_read_for_longest_is_aborted_first():
     backlog: Backlog[Unsent] = Backlog(100)
     reading, deaf, late = Unsent(60), Unsent(30), Unsent(5)
     backlog.note(reading, 60, 60)
@@ -243,7 +243,7 @@ def test_who_has_read_nothing_for_longest_is_cut_off_first():
     assert backlog.size == 59 + 15
 
 
-def test_who_has_read_everything_is_never_cut_off():
+def test_a_peer_that_has_read_everything_is_never_aborted():
     backlog: Backlog[Unsent] = Backlog(100)
     done, again, deaf = Unsent(90), Unsent(8), Unsent(0)
     backlog.note(done, 90, 90)

@@ -160,7 +160,7 @@ async def test_the_server_asks_and_tells_the_client_over_the_same_connection():
 
 
 @on_asyncio
-async def test_a_late_answer_is_a_timeout_that_says_who_what_and_how_long():
+async def test_a_timeout_names_peer_request_and_duration():
     clock, parking = ManualClock(), Parking()
     async with serving(parking.routes) as served, pooling(clock=clock) as pool:
         channel = await pool.connection(served.address)
@@ -197,7 +197,7 @@ async def test_a_caller_that_gives_up_leaves_nothing_behind():
 
 
 @on_both
-async def test_whoever_waits_when_the_connection_breaks_learns_it():
+async def test_a_broken_connection_fails_all_waiting_callers():
     parking = Parking()
     async with serving(parking.routes) as served, pooling() as pool:
         channel = await pool.connection(served.address)

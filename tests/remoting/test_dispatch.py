@@ -51,7 +51,7 @@ async def test_an_unknown_code_is_answered_with_3():
 
 @on_asyncio
 @pytest.mark.parametrize("later", [False, True])
-async def test_a_bug_of_ours_is_logged_and_told_without_its_traceback(later, caplog):
+async def test_a_server_bug_is_logged_and_answered_without_its_traceback(later, caplog):
     routes = failing(ZeroDivisionError("secret detail"), later=later)
     async with serving(routes) as served, pooling() as pool:
         response = await pool.invoke(served.address, FAIL, timeout_ms=5000)
@@ -81,7 +81,7 @@ def routes_error(routes: dict[int, Route], caplog: Any) -> BaseException:
         (TimedOut("a slow disk"), ResponseCode.SYSTEM_ERROR),
     ],
 )
-async def test_what_is_refused_keeps_its_code_and_reason(error, code, later, caplog):
+async def test_refused_requests_keep_their_code_and_reason(error, code, later, caplog):
     async with serving(failing(error, later=later)) as served, pooling() as pool:
         response = await pool.invoke(served.address, FAIL, timeout_ms=5000)
         assert (response.code, response.remark) == (code, str(error))

@@ -75,7 +75,7 @@ async def test_neighbours_of_one_code_are_answered_together_and_in_order():
 
 
 @on_both
-async def test_what_is_unusual_is_answered_one_by_one():
+async def test_unusual_requests_are_answered_one_by_one():
     joint = Joint()
     async with serving(joint.routes) as served, raw_peer(served.port) as peer:
         await until(lambda: served.channels)
@@ -155,7 +155,7 @@ async def test_more_than_a_lane_takes_are_looked_at_one_by_one():
 
 
 @on_both
-async def test_a_bug_costs_nobody_his_answer(caplog: pytest.LogCaptureFixture):
+async def test_a_bug_in_a_joint_handler_answers_every_request(caplog: pytest.LogCaptureFixture):
     joint = Joint()
     async with serving(joint.routes) as served, raw_peer(served.port) as peer:
         await until(lambda: served.channels)

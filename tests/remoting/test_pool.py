@@ -91,7 +91,7 @@ async def test_a_connection_that_is_being_closed_is_not_used_again():
 
 
 @on_both
-async def test_nobody_listens():
+async def test_an_address_without_a_listener_is_unreachable():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -121,7 +121,7 @@ async def test_connecting_takes_no_longer_than_the_call_may():
 
 
 @on_asyncio
-async def test_a_connect_that_fails_when_nobody_waits_any_more_is_nobodys_error():
+async def test_a_failed_connect_without_waiting_callers_is_not_reported():
     """The loop would tell of it, and the rig looks."""
     async with pooling(net=StuckNet(), limits=Limits(connect_ms_max=1_500)) as pool:
         with pytest.raises(Unreachable):
@@ -155,7 +155,7 @@ async def test_the_time_to_connect_is_part_of_the_timeout():
 
 
 @on_both
-async def test_a_server_that_hangs_up_at_once_is_unreachable_and_then_tried_again():
+async def test_a_server_that_closes_immediately_is_unreachable_and_retried():
     """As a server does that has too many connections."""
 
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -198,7 +198,7 @@ async def until_answered(pool: Any, address: str) -> None:
         *("1²:²", "host:١", "host:" + "9" * 5000),
     ],
 )
-def test_what_is_no_address_is_unreachable(address):
+def test_a_malformed_address_is_unreachable(address):
     with pytest.raises(Unreachable):
         parse_address(address)
 
@@ -283,7 +283,7 @@ async def test_close_does_not_wait_for_ever_for_a_peer_that_does_not_read():
 
 
 @on_asyncio
-async def test_the_pool_closes_what_is_idle():
+async def test_the_pool_closes_idle_connections():
     clock = ManualClock()
     async with serving() as served, pooling(clock=clock) as pool:
         await pool.connection(served.address)

@@ -84,7 +84,7 @@ async def test_one_that_is_kept_before_it_is_given_is_answered():
 
 
 @on_both
-async def test_one_that_is_kept_after_the_peer_left_harms_nobody():
+async def test_a_promise_set_after_the_peer_left_is_harmless():
     promising = Promising()
     async with serving(promising.routes) as served, pooling() as pool:
         async with raw_peer(served.port) as peer:
@@ -98,7 +98,7 @@ async def test_one_that_is_kept_after_the_peer_left_harms_nobody():
 
 
 @on_asyncio
-async def test_nobody_is_told_of_a_oneway_request():
+async def test_a_oneway_request_has_no_response():
     promising = Promising()
     async with serving(promising.routes) as served, raw_peer(served.port) as peer:
         await peer.send(requests(1, int(CommandFlag.ONEWAY)))

@@ -219,7 +219,7 @@ async def test_connections_over_the_limit_are_closed_and_the_others_go_on():
 
 
 @on_both
-async def test_a_stop_sends_what_is_written_and_ends_though_peers_hold_on():
+async def test_a_stop_sends_written_bytes_and_ends_while_peers_stay_connected():
     async with serving(limits=Limits(write_high_water=16 << 10)) as served:  # noqa: SIM117
         async with raw_peer(served.port) as silent, raw_peer(served.port, limit=1024) as deaf:
             await silent.send(PING)
