@@ -1,4 +1,4 @@
-"""DefaultLitePullConsumer."""
+"""Java's DefaultLitePullConsumer."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -25,7 +25,7 @@ class DefaultLitePullConsumer(JavaSettings):
         self._wanted: dict[str, MessageSelector] = {}
 
     def subscribe(self, topic: str, expression: str | MessageSelector = "*") -> None:
-        """Share its queues with the group."""
+        """Subscribe to a topic, and share its queues with the group."""
         wanted = self._wanted[topic] = MessageSelector.of(expression)
         if self._face is not None:
             self._face.subscribe(topic, wanted.tags, sql=wanted.sql)
@@ -40,26 +40,26 @@ class DefaultLitePullConsumer(JavaSettings):
         self._face = face
 
     def poll(self, timeout_ms: int | None = None) -> list[MessageExt]:
-        """The next messages; none after the timeout."""
+        """The next messages; an empty list after the timeout."""
         return [MessageExt(each) for each in self._running.poll(in_seconds(timeout_ms))]
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Read these and no others."""
+        """Read exactly these queues."""
         self._running.assign(queues)
 
     def fetchMessageQueues(self, topic: str) -> list[MessageQueue]:
-        """Those that can be read."""
+        """The readable queues of a topic."""
         return [MessageQueue.of(each) for each in self._running.fetch_queues(topic)]
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
         self._running.seek(queue, offset)
 
     def seekToBegin(self, queue: MessageQueue) -> None:
-        """Go on from the oldest message."""
+        """Continue at the oldest message."""
         self._running.seek_to_begin(queue)
 
     def seekToEnd(self, queue: MessageQueue) -> None:
-        """Go on with the next message that is sent."""
+        """Continue with the next message that is sent."""
         self._running.seek_to_end(queue)
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
@@ -69,15 +69,15 @@ class DefaultLitePullConsumer(JavaSettings):
         self._running.resume(queues)
 
     def offsetForTimestamp(self, queue: MessageQueue, time_ms: int) -> int:
-        """Of the message that was stored nearest to that time."""
+        """The offset of the message that was stored nearest to that time."""
         return self._running.offset_for_timestamp(queue, time_ms)
 
     def committed(self, queue: MessageQueue) -> int | None:
-        """What the group has committed."""
+        """The committed offset of the group."""
         return self._running.committed(queue)
 
     def commitSync(self) -> None:
-        """All that was polled is consumed."""
+        """Commit all messages that were polled."""
         self._running.commit()
 
     def shutdown(self) -> None:

@@ -1,4 +1,4 @@
-"""DefaultMQPullConsumer."""
+"""Java's DefaultMQPullConsumer."""
 
 from enum import Enum
 from typing import Any
@@ -16,7 +16,7 @@ _NEVER_KEPT = -1
 
 
 class PullStatus(Enum):
-    """What a pull found."""
+    """The status of a pull."""
 
     FOUND = "FOUND"
     NO_NEW_MSG = "NO_NEW_MSG"
@@ -52,14 +52,14 @@ class PullResult:
         return PullStatus(self.wrapped.status.value)
 
     def getMsgFoundList(self) -> list[MessageExt]:
-        """In the order of the queue."""
+        """The messages, in the order of the queue."""
         return [MessageExt(each) for each in self.wrapped.messages]
 
 
 class DefaultMQPullConsumer(JavaSettings):
     """A pull consumer; `setX` for every setting X of RocketMQ's, before `start`.
 
-    Offsets are kept as soon as they are updated: there is no interval to wait for.
+    `updateConsumeOffset` commits immediately, without an interval.
     """
 
     _config_class = PullConsumerConfig
@@ -82,38 +82,38 @@ class DefaultMQPullConsumer(JavaSettings):
             self._end(self._face)
 
     def fetchSubscribeMessageQueues(self, topic: str) -> list[MessageQueue]:
-        """Those that can be read."""
+        """The readable queues of a topic."""
         return [MessageQueue.of(each) for each in self._running.fetch_queues(topic)]
 
     def pull(
         self, queue: MessageQueue, wanted: str | MessageSelector | None, offset: int, count: int
     ) -> PullResult:
-        """What is there from this offset on; it waits for none."""
+        """Return messages from this offset on, without waiting."""
         wish = MessageSelector.of(wanted)
         return PullResult(self._running.pull(queue, offset, count, wish.tags, sql=wish.sql))
 
     def pullBlockIfNotFound(
         self, queue: MessageQueue, wanted: str | MessageSelector | None, offset: int, count: int
     ) -> PullResult:
-        """As `pull`; at the end of the queue it waits for a message."""
+        """As `pull`; at the end of the queue, wait for a message."""
         wish = MessageSelector.of(wanted)
         return PullResult(self._running.pull_or_wait(queue, offset, count, wish.tags, sql=wish.sql))
 
     def fetchConsumeOffset(self, queue: MessageQueue, from_store: bool = True) -> int:
-        """What the group has kept; -1 if nothing ever was."""
+        """The committed offset of the group; -1 if it never committed."""
         kept = self._running.committed(queue)
         return _NEVER_KEPT if kept is None else kept
 
     def updateConsumeOffset(self, queue: MessageQueue, offset: int) -> None:
-        """Have the group go on from there."""
+        """Commit the offset at which the group continues."""
         self._running.commit(queue, offset)
 
     def sendMessageBack(self, message: MessageExt, delay_level: int) -> None:
-        """Have it come to the group again, later."""
+        """Let the broker redeliver it to the group later."""
         self._running.send_back(message.wrapped, delay_level)
 
     def searchOffset(self, queue: MessageQueue, time_ms: int) -> int:
-        """Of the message that was stored nearest to that time."""
+        """The offset of the message that was stored nearest to that time."""
         return self._running.search_offset(queue, time_ms)
 
     def maxOffset(self, queue: MessageQueue) -> int:
@@ -127,7 +127,7 @@ class DefaultMQPullConsumer(JavaSettings):
         return self._running.earliest_stored_ms(queue)
 
     def viewMessage(self, offset_id: str) -> MessageExt:
-        """The message at a place."""
+        """The message with this offset id."""
         return MessageExt(self._running.view_message(offset_id))
 
     @property

@@ -1,4 +1,4 @@
-"""DefaultMQPushConsumer and its listeners."""
+"""Java's DefaultMQPushConsumer and its listeners."""
 
 import logging
 from collections.abc import Callable
@@ -17,19 +17,19 @@ from cometmq.errors import BadSetting
 
 log = logging.getLogger(__name__)
 
-_ALL = 2**31 - 1  # an ack index that nobody set, in Java too
-_AS_SET = -1  # a suspension that nobody set
+_ALL = 2**31 - 1  # the default ack index, as in Java
+_AS_SET = -1  # the default suspension
 
 
 class ConsumeConcurrentlyStatus(Enum):
-    """What a concurrent listener says."""
+    """The result of a concurrent listener."""
 
     CONSUME_SUCCESS = "CONSUME_SUCCESS"
     RECONSUME_LATER = "RECONSUME_LATER"
 
 
 class ConsumeOrderlyStatus(Enum):
-    """What an orderly listener says."""
+    """The result of an orderly listener."""
 
     SUCCESS = "SUCCESS"
     SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
@@ -38,7 +38,7 @@ class ConsumeOrderlyStatus(Enum):
 
 
 class ConsumeConcurrentlyContext:
-    """What a listener may say beside its status."""
+    """Details that a listener may set in addition to its status."""
 
     def __init__(self, message: ReceivedMessage) -> None:
         self.messageQueue = MessageQueue.of(message.queue)
@@ -49,15 +49,15 @@ class ConsumeConcurrentlyContext:
         return self.messageQueue
 
     def getAckIndex(self) -> int:
-        """As set; Java's largest number, if it was not."""
+        """The index that was set; by default the largest int of Java."""
         return self.ackIndex
 
     def setAckIndex(self, index: int) -> None:
-        """The last message of the list that is consumed."""
+        """Set the index of the last consumed message of the list."""
         self.ackIndex = index
 
     def getDelayLevelWhenNextConsume(self) -> int:
-        """As set; 0 leaves it to the broker."""
+        """The delay level that was set; 0 lets the broker choose."""
         return self.delayLevelWhenNextConsume
 
     def setDelayLevelWhenNextConsume(self, level: int) -> None:
@@ -66,7 +66,7 @@ class ConsumeConcurrentlyContext:
 
 
 class ConsumeOrderlyContext:
-    """What a listener may say beside its status."""
+    """Details that a listener may set in addition to its status."""
 
     def __init__(self, message: ReceivedMessage) -> None:
         self.messageQueue = MessageQueue.of(message.queue)
@@ -80,11 +80,11 @@ class ConsumeOrderlyContext:
         return self.autoCommit
 
     def setAutoCommit(self, auto_commit: bool) -> None:
-        """Off: messages are consumed once the listener says COMMIT."""
+        """If False, messages are consumed when the listener returns COMMIT."""
         self.autoCommit = auto_commit
 
     def getSuspendCurrentQueueTimeMillis(self) -> int:
-        """As set; -1 leaves it to the consumer's setting."""
+        """The time that was set; -1 means the consumer's setting."""
         return self.suspendCurrentQueueTimeMillis
 
     def setSuspendCurrentQueueTimeMillis(self, ms: int) -> None:
@@ -101,7 +101,7 @@ class _Listener:
         self._consume = consume
 
     def consumeMessage(self, messages: list[MessageExt], context: Any) -> Any:
-        """Say what becomes of them."""
+        """Process the messages and return a status."""
         assert self._consume is not None, "or it is overridden"
         return self._consume(messages, context)
 
@@ -123,7 +123,7 @@ class MessageSelector:
 
     @classmethod
     def of(cls, expression: "str | MessageSelector | None") -> "MessageSelector":
-        """Of what Java's methods take: one, or a text, which is of tags; null is all."""
+        """A selector from what Java's methods accept: a selector, tags, or null for all."""
         if isinstance(expression, MessageSelector):
             return expression
         return cls() if expression is None else cls(tags=expression)
@@ -149,13 +149,13 @@ class DefaultMQPushConsumer(JavaSettings):
         self._listener: _Listener | None = None
 
     def subscribe(self, topic: str, expression: str | MessageSelector = "*") -> None:
-        """Want messages of a topic."""
+        """Subscribe to a topic."""
         wanted = self._wanted[topic] = MessageSelector.of(expression)
         if self._face is not None:
             self._face.subscribe(topic, wanted.tags, sql=wanted.sql)
 
     def unsubscribe(self, topic: str) -> None:
-        """Want nothing of a topic any more."""
+        """Unsubscribe from a topic."""
         self._wanted.pop(topic, None)
         if self._face is not None:
             self._face.unsubscribe(topic)
@@ -182,7 +182,7 @@ class DefaultMQPushConsumer(JavaSettings):
             for topic, wanted in self._wanted.items():
                 face.subscribe(topic, wanted.tags, sql=wanted.sql)
             if isinstance(listener, MessageListenerOrderly):
-                # Whether it commits by itself a listener says each time, so here it always does.
+                # A Java listener chooses autoCommit in each call, so commits are manual here.
                 face.listen(_orderly(listener, is_list), orderly=True, manual_commit=True)
             else:
                 face.listen(_concurrent(listener, is_list))
@@ -230,7 +230,7 @@ def _orderly(listener: _Listener, is_list: bool) -> Callable[[Any], Outcome]:
             case ConsumeOrderlyStatus.ROLLBACK:
                 return Rollback()
         if status is not ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
-            log.error("a listener returned %r, and its queue waits a moment", status)
+            log.error("a listener returned %r: its queue is suspended", status)
         wait_ms = context.suspendCurrentQueueTimeMillis
         return Suspend(None if wait_ms == _AS_SET else max(wait_ms, 0) / 1000)
 

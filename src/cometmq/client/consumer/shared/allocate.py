@@ -1,8 +1,8 @@
-"""Which member of a group gets which queues of a topic.
+"""Allocation strategies: which member of a group gets which queues of a topic.
 
-Every member computes it for itself, so ours must give the very answers of a Java member. Queues
-and client ids are given in Java's order of texts: `queues_in_order`, `clients_in_order`. A client
-that is no member, as for a moment after it has joined, gets nothing.
+Each member computes the allocation for itself, so the results must equal those of Java members.
+Queues and client ids are sorted as in Java: `queues_in_order`, `clients_in_order`. A client that is
+not in the list of members, as for a moment after it has joined, gets no queues.
 """
 
 from bisect import bisect_left
@@ -23,23 +23,23 @@ T = TypeVar("T")
 
 
 class Allocation(Protocol):
-    """A strategy. All members of a group must use the same one."""
+    """An allocation strategy. All members of a group must use the same one."""
 
     @property
     def name(self) -> str:
-        """As Java calls it."""
+        """The name of the strategy in Java."""
 
     def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
-        """The queues of this client; there is at least one queue and one client."""
+        """The queues of this client. There is at least one queue and one client."""
 
 
 def clients_in_order(client_ids: Iterable[str]) -> list[str]:
-    """As Java sorts texts."""
+    """Client ids in Java's string order."""
     return sorted(client_ids, key=_utf16)
 
 
 def queues_in_order(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-    """As Java sorts queues."""
+    """Queues in Java's order."""
     return sorted(
         queues, key=lambda queue: (_utf16(queue.topic), _utf16(queue.broker_name), queue.queue_id)
     )
@@ -52,12 +52,12 @@ def _utf16(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Averagely:
-    """A stretch of neighbours each; the first clients have one more, if it does not divide."""
+    """Each client gets a range of neighboring queues; the first clients may get one more."""
 
     name = "AVG"
 
     def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
-        """The stretch of this client."""
+        """The range of this client."""
         rank = _rank(client_id, queues, client_ids)
         if rank is None:
             return []
@@ -68,12 +68,12 @@ class Averagely:
 
 @dataclass(frozen=True, slots=True)
 class AveragelyByCircle:
-    """Queues are dealt one by one, like cards."""
+    """Each client gets every n-th queue."""
 
     name = "AVG_BY_CIRCLE"
 
     def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
-        """Every n-th."""
+        """Every n-th queue, from the rank of this client."""
         rank = _rank(client_id, queues, client_ids)
         return [] if rank is None else queues[rank :: len(client_ids)]
 
@@ -92,7 +92,7 @@ class ConsistentHash:
         Whole(VIRTUAL_NODES, 1).check("virtual_nodes", self.virtual_nodes)
 
     def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
-        """Those whose next point is of this client."""
+        """The queues whose next point on the ring belongs to this client."""
         if _rank(client_id, queues, client_ids) is None:
             return []
         owners = self._ring(client_ids)
@@ -105,7 +105,7 @@ class ConsistentHash:
         return mine
 
     def _ring(self, client_ids: Sequence[str]) -> dict[int, str]:
-        """Owner of each point. Of two at the same place the later one stays."""
+        """The owner of each point. If two points collide, the later one wins."""
         ring: dict[int, str] = {}
         points_of: dict[str, int] = {}
         for client_id in client_ids:
@@ -118,7 +118,7 @@ class ConsistentHash:
 
 @dataclass(frozen=True, slots=True)
 class ByConfig:
-    """The queues that somebody chose, whoever else is there."""
+    """The queues that the user chose, whatever other members there are."""
 
     queues: tuple[MessageQueue, ...]
     name = "CONFIG"
@@ -127,13 +127,13 @@ class ByConfig:
         object.__setattr__(self, "queues", Several(MessageQueue).check("queues", self.queues))
 
     def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
-        """Always the same."""
+        """The chosen queues."""
         return self.queues
 
 
 @dataclass(frozen=True, slots=True)
 class ByMachineRoom:
-    """Only queues of brokers in these rooms: a broker is called `room@name` then."""
+    """Only queues of brokers in these rooms; such a broker is named `room@name`."""
 
     rooms: frozenset[str]
     name = "MACHINE_ROOM"
@@ -142,7 +142,7 @@ class ByMachineRoom:
         object.__setattr__(self, "rooms", frozenset(Several(str).check("rooms", self.rooms)))
 
     def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
-        """A stretch of equal length for each, then one more for the first clients."""
+        """A range of equal length for each client, then one more for the first clients."""
         rank = _rank(client_id, queues, client_ids)
         if rank is None:
             return []
@@ -156,7 +156,7 @@ class ByMachineRoom:
 
 @dataclass(frozen=True, slots=True)
 class MachineRoomNearby:
-    """Queues of a room are shared by the clients of that room; of a room without any, by all."""
+    """Clients of a room share its queues; queues of a room without clients are shared by all."""
 
     inner: Allocation
     room_of_queue: Callable[[MessageQueue], str]
@@ -164,11 +164,11 @@ class MachineRoomNearby:
 
     @property
     def name(self) -> str:
-        """With the name of the strategy inside."""
+        """The name includes that of the inner strategy."""
         return f"MACHINE_ROOM_NEARBY-{self.inner.name}"
 
     def allocate(self, client_id: str, queues: Queues, client_ids: Sequence[str]) -> Queues:
-        """Of our room first, then of the lonely rooms in order of their names."""
+        """The queues of our room first, then those of rooms without clients, by name."""
         if _rank(client_id, queues, client_ids) is None:
             return []
         queues_in = _by_room(queues, self.room_of_queue)
@@ -203,6 +203,6 @@ def _point(text: str) -> int:
 
 
 def _java_text(queue: MessageQueue) -> str:
-    """`toString` of Java's class: it is what is hashed."""
+    """The result of Java's `MessageQueue.toString`, which is hashed."""
     place = f"topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}"
     return f"MessageQueue [{place}]"

@@ -1,9 +1,9 @@
-"""Offsets of a broadcasting consumer, which keeps them itself: `offsets.json` in Java's place.
+"""Offsets of a broadcasting consumer in a local file, `offsets.json`, where Java stores it.
 
-    <folder>/<client id>/<group>/offsets.json      and the content before it in offsets.json.bak
+    <folder>/<client id>/<group>/offsets.json      and its previous content in offsets.json.bak
 
-The folder is ~/.rocketmq_offsets. A Java client of the same id and group goes on where ours ended,
-and the reverse: the file is JSON whose keys are queues, as objects.
+The default folder is ~/.rocketmq_offsets. A Java client of the same id and group continues where
+ours ended, and vice versa: the file is JSON whose keys are queues, as objects.
 """
 
 import logging
@@ -29,7 +29,7 @@ class _Offsets(Body):
 
 
 def offsets_path(folder: Path, client_id: str, group: str) -> Path:
-    """Where the offsets of a client and group are."""
+    """The path of the file of a client and group."""
     if not client_id or client_id in (".", "..") or any(sign in client_id for sign in "/\\\0"):
         raise BadSetting(f"client id {client_id!r} is no folder name: choose another instance")
     return folder / client_id / check_group(group) / FILE
@@ -50,7 +50,7 @@ class OffsetFile:
         self._content = b""  # of the file, if it is good
 
     def load(self) -> None:
-        """Read the file, or its .bak if it is damaged; BadState if both are."""
+        """Read the file, or its .bak if it is damaged. Raises BadState if both are damaged."""
         damage = None
         for path in (self._path, self._backup):
             try:
@@ -72,11 +72,11 @@ class OffsetFile:
             )
 
     def get(self, queue: MessageQueue) -> int | None:
-        """What is to be consumed next; None if it is not known."""
+        """The offset to consume next; None if it is unknown."""
         return self._offsets.get(queue)
 
     def advance(self, queue: MessageQueue, offset: int, *, only_up: bool = False) -> None:
-        """This one is to be consumed next; with `only_up`, unless a higher one is."""
+        """Set the offset; with `only_up`, only if it is higher."""
         self._offsets.advance(queue, offset, only_up=only_up)
 
     def save(self, queues: Iterable[MessageQueue]) -> None:
