@@ -49,7 +49,7 @@ class FaultyDisk:
         self._is_full = True
 
     def free(self) -> None:
-        """End `fill`."""
+        """Make room again after `fill`."""
         self._is_full = False
 
     def slow(self, delay: Duration) -> None:
@@ -61,7 +61,7 @@ class FaultyDisk:
         self._error = error
 
     def repair(self) -> None:
-        """End all faults."""
+        """Remove all faults: the disk works again."""
         self._is_full, self._delay_ms, self._error = False, 0, None
 
     def check(self, path: Path, *, needs_room: bool) -> None:

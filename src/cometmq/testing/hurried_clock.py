@@ -49,7 +49,7 @@ class ConnectionClock(RealClock):
         self._hurried = hurried
 
     def wall_ms(self) -> int:
-        """The hurried one."""
+        """Return the wall time of the clock that was advanced."""
         return self._hurried.wall_ms()
 
 
