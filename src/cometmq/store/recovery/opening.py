@@ -86,7 +86,8 @@ class Opening(msgspec.Struct, frozen=True):
                 read.log_end,
                 files.checkpoint,
             )
-        log.info(
+        log.log(
+            logging.INFO if unclean else logging.DEBUG,
             LogEvent(
                 "store recovered",
                 clean_stop=not unclean,
@@ -95,7 +96,7 @@ class Opening(msgspec.Struct, frozen=True):
                 bad_ranges=len(recovered.bad),
                 rebuilt_units=recovered.redispatched,
                 rebuilt_queues=recovered.rebuilt_queues,
-            )
+            ),
         )
         return recovered
 
