@@ -1,6 +1,6 @@
 """Values of the policy columns: what a slave answers, and access by what a body names.
 
-A slave of 4.9.7 gives the same codes and remarks.
+Codes and remarks are those of a 4.9.7 slave, whose remark to a send also has the disk use.
 """
 
 from collections.abc import Iterator
