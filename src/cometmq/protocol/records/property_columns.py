@@ -1,7 +1,7 @@
 """Some properties of several messages as columns: names, and one value per message.
 
 Most producers set the same properties in the same order for all messages. One pattern then
-finds the values in the joined texts: 0.4 us a message for three; searching each text takes 1.2.
+finds the values in the joined texts: 0.7 us a message; searching each text takes 1.3.
 """
 
 import re

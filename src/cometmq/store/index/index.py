@@ -23,7 +23,7 @@ from cometmq.store.index.key_buffer import KeyBuffer
 
 _UNFINISHED = ".tmp"  # how Disk calls a file that it makes
 _END_OF_TIME_MS = 2**63 - 1
-HELD_MAX = 1024  # messages in the buffer: 1 ms of work, 4 without numpy
+HELD_MAX = 1024  # messages in the buffer: about 1 ms of work with numpy
 _MAKE_AHEAD = 0.9  # how full a file is when the next one is begun
 
 # What may be wrong with a file, through a crash or a file made ahead of need, and costs nothing.

@@ -64,7 +64,7 @@ def tag_code_and_keys(properties_text: str) -> tuple[int, list[str]]:
 def all_marks(properties_texts: Sequence[str]) -> tuple[list[int], list[Sequence[str]]]:
     """The codes of several messages, and the keys of each.
 
-    By columns, if all have one word of KEYS at most: 0.7 us a message less.
+    By columns, if all have one word of KEYS at most: 0.4 us a message less.
     """
     if len(properties_texts) == 1:
         code, found = tag_code_and_keys(properties_texts[0])
