@@ -20,4 +20,4 @@ def test_it_is_logged(caplog):
 
     asyncio.run(story())
     assert "callback" in caplog.text
-    assert "is a coroutine function, which is not run: use a plain one" in caplog.text
+    assert "is a coroutine function: give a plain function" in caplog.text

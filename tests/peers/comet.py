@@ -19,7 +19,7 @@ COMMAND = Path(sys.executable).with_name("cometmq")
 class _Server:
     """One process on a port of 127.0.0.1. May be started again: same folder, same port."""
 
-    command = COMMAND
+    command: Path | None = None  # None: COMMAND
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
@@ -49,7 +49,7 @@ class _Server:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "stderr").open("a") as log:
             self._process = subprocess.Popen(
-                [str(self.command), *self._arguments()],
+                [str(self.command or COMMAND), *self._arguments()],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
             )  # fmt: skip
         assert self._process.stdout is not None

@@ -76,7 +76,7 @@ def part_of(code):
 def routes():
     """The table, whose handlers are never called."""
     somebody = identity_of(BrokerConfig(broker_name="b", broker_ip1="127.0.0.1"), 10911)
-    return build_routes(MagicMock(identity=somebody))
+    return build_routes(MagicMock(context=MagicMock(identity=somebody)))
 
 
 def cases(part):
