@@ -5,8 +5,8 @@
       WorldError                disk, network or time failed
       UserError                 the caller or the operator asked for something impossible
 
-Errors are raised deep and translated once: `remoting/dispatch.py` turns them into response codes
-on the server side, and the command line prints one line of text.
+Errors are translated only at the outermost layer: servers turn them into response codes in
+`remoting/dispatch.py`, and the command line prints one line of text.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ class Error(Exception):
 
     Attributes:
         retryable: True if the same call may succeed later although the caller changes nothing.
-        stored: Whether the message is stored, for an error that a send raised. A send that stored
-            its message returns a result instead, so the value is rarely `StoredState.YES`.
+        stored: For an error raised by a send: whether a broker stored the message. The value is
+            rarely `StoredState.YES`, because a send that stored its message returns a result.
     """
 
     retryable: bool = False
@@ -74,8 +74,8 @@ class Refused(PeerError):
     """
 
     # SYSTEM_ERROR, SYSTEM_BUSY, FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE, FLUSH_SLAVE_TIMEOUT,
-    # SERVICE_NOT_AVAILABLE: conditions that pass without a change by the caller. This module is
-    # below `protocol`; a test compares the numbers with `ResponseCode`.
+    # SERVICE_NOT_AVAILABLE: temporary conditions. This module cannot import `protocol`, so a test
+    # compares the numbers with `ResponseCode`.
     _PASSING = frozenset({1, 2, 10, 11, 12, 14})
 
     def __init__(self, code: int, reason: str) -> None:
@@ -117,7 +117,7 @@ class TimedOut(WorldError, TimeoutError):
 
 
 class BadState(WorldError):
-    """A file of ours cannot be read back."""
+    """A file that cometmq stored cannot be read."""
 
 
 class InUse(BadState):
@@ -133,13 +133,13 @@ class StoreFailed(WorldError):
 
 
 class DiskFull(WorldError):
-    """The disk has no room for another file. The store accepts messages again once it has."""
+    """The disk has no space for another file. The store accepts messages again when it has."""
 
     retryable = True
 
 
 class BeingDeleted(WorldError):
-    """The topic is being deleted. It accepts messages again, as a new topic, when that is done."""
+    """The topic is being deleted. After the deletion it accepts messages again, as a new topic."""
 
     retryable = True
 
@@ -171,7 +171,7 @@ class CannotListen(BadPlace):
 
 
 class CannotKeep(BadPlace):
-    """The folder for our files belongs to another process, or is not writable."""
+    """The data folder is in use by another process, or is not writable."""
 
 
 # Raised by clients only
@@ -182,7 +182,7 @@ class BadMessage(UserError):
 
 
 class NoRoute(WorldError):
-    """No broker is known that serves the topic."""
+    """No known broker serves the topic."""
 
     retryable = True
 
@@ -212,4 +212,4 @@ class InProgress(WorldError):
 
 
 class Closed(UserError):
-    """The client is closed, or was created before a fork, in the parent process."""
+    """The client is closed, or was created in the parent process before a fork."""

@@ -1,4 +1,4 @@
-"""Shared by the connections of one side: clock, limits, permits, and bounds on memory."""
+"""State shared by all connections of a client or server: clock, limits, permits, memory bounds."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,11 +25,11 @@ C = TypeVar("C", bound=Sender)
 
 
 class Backlog(Generic[C]):
-    """Bytes that peers have not read yet, by connection. Past the limit, room is made.
+    """The unsent bytes of each connection, with a limit on their sum.
 
-    Connections stand in the order in which their peers were last seen to read, and the first is
-    cut off: who reads, however slowly, outlasts who does not. A size may be out of date, but is
-    never too small: peers read without our hearing of it.
+    Above the limit, connections are aborted. They are ordered by the time of the last observed
+    read of the peer, oldest first, so a slow peer outlives a peer that does not read at all.
+    Recorded sizes may be outdated, but never too small, because reads of a peer are not reported.
     """
 
     def __init__(self, size_max: int) -> None:
@@ -38,10 +38,10 @@ class Backlog(Generic[C]):
         self.size = 0
 
     def note(self, sender: C, written: int, unsent: int) -> None:
-        """Note how many bytes of a channel are unsent after a write."""
+        """Record the unsent bytes of a connection after a write, and enforce the limit."""
         known = self._sizes.get(sender, 0)
         if unsent < known + written:
-            self._sizes.pop(sender, None)  # something was read: to the end of the order
+            self._sizes.pop(sender, None)  # the peer has read: move it to the end
         self._sizes[sender] = unsent
         self.size += unsent - known
         if self.size > self._size_max:
@@ -67,13 +67,13 @@ class Backlog(Generic[C]):
 
 @dataclass(slots=True)
 class Endpoint(Generic[C]):
-    """See the top of the file. Also reports opened and closed connections."""
+    """The shared state. `opened` and `closed` are called for each connection."""
 
     clock: Clock
     limits: Limits
     opened: Callable[[C], None]
     closed: Callable[[C], None]
-    begun_size: int = 0  # bytes that were read and not yet served, of all connections
+    begun_size: int = 0  # bytes read but not yet served, summed over all connections
     memory: FrameMemory = field(default_factory=FrameMemory)
     backlog: Backlog[C] = field(init=False)
     oneway_permits: asyncio.Semaphore = field(init=False)
@@ -85,9 +85,9 @@ class Endpoint(Generic[C]):
         self.async_permits = asyncio.Semaphore(self.limits.async_max)
 
     def until(self, deadline_ms: int) -> asyncio.Timeout:
-        """For `async with`: TimeoutError at the deadline.
+        """Return a context manager for `async with` that raises TimeoutError at the deadline.
 
-        Here, and wherever a connection waits for a socket, time is the loop's and not the clock's:
-        the kernel and the peer that are waited for do not stand still when a test's clock does.
+        Waits for a socket always use the time of the event loop instead of `clock`: the kernel
+        and the peer do not stop when the clock of a test stops.
         """
         return asyncio.timeout((deadline_ms - self.clock.monotonic_ms()) / 1000)

@@ -75,11 +75,11 @@ class FaultyDisk:
     # The disk
 
     def read(self, path: Path) -> bytes:
-        """See `Disk.read`."""
+        """Do what `Disk.read` does, with the faults applied."""
         return self._disk.read(path)
 
     def replace(self, path: Path, content: bytes) -> None:
-        """See `Disk.replace`."""
+        """Do what `Disk.replace` does, with the faults applied."""
         self.check(path, needs_room=True)
         self._disk.replace(path, content)
 

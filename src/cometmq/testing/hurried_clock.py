@@ -1,4 +1,4 @@
-"""A clock that goes as the machine's, and that a test may put forward."""
+"""A clock that follows the machine's clock and that a test can advance."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from cometmq.seams import RealClock
 
 
 class HurriedTimer:
-    """A call that comes when the clock gets there."""
+    """A callback that runs when the clock reaches `due_ms`."""
 
     __slots__ = ("_call", "_clock", "_handle", "due_ms")
 
@@ -19,18 +19,18 @@ class HurriedTimer:
         self.schedule()
 
     def schedule(self) -> None:
-        """By the loop, for when the clock gets there as it goes now."""
+        """Schedule the callback on the event loop, after the time that remains until `due_ms`."""
         loop = asyncio.get_running_loop()
         delay_ms = self.due_ms - self._clock.monotonic_ms()
         self._handle = loop.call_later(max(0, delay_ms) / 1000, self._ring)
 
     def reschedule(self) -> None:
-        """The clock was put forward."""
+        """Schedule the callback again after the clock was advanced."""
         self._handle.cancel()
         self.schedule()
 
     def cancel(self) -> None:
-        """It does not come."""
+        """Cancel the callback."""
         self._handle.cancel()
         self._clock.forget(self)
 
@@ -40,9 +40,9 @@ class HurriedTimer:
 
 
 class ConnectionClock(RealClock):
-    """Tells the hurried time of day, but waits and expires as the machine's clock does.
+    """Returns the advanced wall time, but measures delays and timeouts with the machine's clock.
 
-    A connection that was quiet for the two hours that a test skipped is not an idle one.
+    A connection must not count as idle because a test skipped two hours.
     """
 
     def __init__(self, hurried: "HurriedClock") -> None:
@@ -54,29 +54,29 @@ class ConnectionClock(RealClock):
 
 
 class HurriedClock(RealClock):
-    """Both times go at the usual pace, and jump by `advance`. It belongs to one loop."""
+    """Wall and monotonic time run at normal speed; `advance` moves both. Use in one loop."""
 
     def __init__(self) -> None:
         self.of_connections = ConnectionClock(self)
         self._ahead_ms = 0
-        self._timers: dict[HurriedTimer, None] = {}  # in the order of their making
+        self._timers: dict[HurriedTimer, None] = {}  # in order of creation
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970, and what it was put forward."""
+        """Return milliseconds since 1970, plus the time that the clock was advanced by."""
         return super().wall_ms() + self._ahead_ms
 
     def monotonic_ms(self) -> int:
-        """The machine's, and what it was put forward."""
+        """Return the machine's monotonic time, plus the time that the clock was advanced by."""
         return super().monotonic_ms() + self._ahead_ms
 
     def call_later(self, delay_ms: int, call: Callable[[], None]) -> HurriedTimer:
-        """After the delay, or when `advance` has passed it."""
+        """Run the callback after the delay, or when `advance` moves the clock past it."""
         timer = HurriedTimer(self, self.monotonic_ms() + delay_ms, call)
         self._timers[timer] = None
         return timer
 
     async def sleep_ms(self, delay_ms: int) -> None:
-        """Return after the delay, or when `advance` has passed it."""
+        """Return after the delay, or when `advance` moves the clock past it."""
         woken = asyncio.Event()
         timer = self.call_later(delay_ms, woken.set)
         try:
@@ -85,7 +85,7 @@ class HurriedClock(RealClock):
             timer.cancel()
 
     def advance(self, milliseconds: int) -> None:
-        """Put it forward: what was due meanwhile comes in the next turns of the loop, in order."""
+        """Advance the clock. Timers that are now due run in the next iterations, in order."""
         if milliseconds < 0:
             raise ValueError("a clock is put forward, not back")
         self._ahead_ms += milliseconds
@@ -93,5 +93,5 @@ class HurriedClock(RealClock):
             timer.reschedule()
 
     def forget(self, timer: HurriedTimer) -> None:
-        """It has come, or never will."""
+        """Remove a timer that has fired or was canceled."""
         self._timers.pop(timer, None)

@@ -1,4 +1,4 @@
-"""Resets the offsets of a group to a time, an offset or an end, shifts or copies them."""
+"""Resets, shifts or copies the consumer offsets of a group."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -26,7 +26,7 @@ from cometmq.protocol.headers.offset import (
 )
 from cometmq.protocol.java.fastjson import loads
 
-_TO_THE_END = -1  # as a time
+_TO_THE_END = -1  # the timestamp that stands for the end of a queue
 _TO_THE_START = 0
 _CPLUS = "CPP"
 
@@ -51,7 +51,7 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def time_ms(self) -> int | None:
-        """The target as a time: brokers can reset groups with members only to a time."""
+        """The target as a timestamp, or None. Groups with members need a timestamp."""
         times = {
             ResetKind.TIME: self.value,
             ResetKind.EARLIEST: _TO_THE_START,
@@ -82,7 +82,7 @@ async def reset_by_time(
     force: bool = True,
     cplus: bool = False,
 ) -> list[Move]:
-    """Reset a group to a time or to the end; without `force` only backward."""
+    """Reset a group to a time or to the end. Without `force`, offsets only move backward."""
     kind = ResetKind.LATEST if time_ms == _TO_THE_END else ResetKind.TIME
     target = Target(kind, time_ms)
     return await reset(admin, group=group, topic=topic, target=target, force=force, cplus=cplus)
@@ -108,7 +108,7 @@ async def reset_to(
     queue_id: int | None = None,
     broker_name: str | None = None,
 ) -> list[Move]:
-    """Reset a group to one of five kinds of targets, in all queues or in some."""
+    """Reset a group to exactly one of the five kinds of targets, in all or in selected queues."""
     options = {
         ResetKind.EARLIEST: 0 if earliest else None,
         ResetKind.LATEST: 0 if latest else None,
@@ -140,7 +140,7 @@ async def reset(
     queue_id: int | None = None,
     broker_name: str | None = None,
 ) -> list[Move]:
-    """Reset a group: through its members if it has any, otherwise at the brokers."""
+    """Reset a group: through its members if any are online, otherwise directly at the brokers."""
     bounds = {
         queue: each
         for queue, each in sorted((await topics.offsets(admin, topic)).items())
@@ -173,7 +173,7 @@ async def reset(
 async def clone(
     admin: AdminSession, *, source: str, group: str, topic: str, offline: bool = False
 ) -> list[Move]:
-    """Copy the offsets of another group."""
+    """Copy the offsets of the group `source` to the group `group`."""
     masters = await topics.masters_of(admin, topic)
     goals = await _known(admin, source, topic, masters)
     if not goals:
@@ -196,7 +196,7 @@ async def clone(
 
 
 async def _known(admin: AdminSession, group: str, topic: str, masters: list[str]) -> Offsets:
-    """The offsets of the group. A broker reports 0 for a queue without an offset."""
+    """Return the committed offsets of the group. Brokers report 0 for a queue without an offset."""
     stats = await progress.consumed(admin, group, topic, masters)
     return {queue: place.consumer_offset for queue, place in stats.offset_table.items()}
 
@@ -275,14 +275,14 @@ async def _through_members(
 async def _reset_members(
     admin: AdminSession, address: str, header: ResetOffsetHeader, goals: Offsets
 ) -> Offsets:
-    """The new offsets that one broker has sent to the members."""
+    """Reset the members through one broker, and return the new offsets that it sent to them."""
     code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
     try:
         answer = await admin.ask(address, code, header)
     except Refused as refused:
         if refused.code != ResponseCode.SYSTEM_ERROR:
             raise
-        # Apache's broker refuses a group without an offset in one of the queues.
+        # Apache's broker refuses the reset if the group lacks an offset in one of the queues.
         await _at_brokers(admin, header.group, goals, goals)
         answer = await admin.ask(address, code, header)
     return loads(answer.body, ResetOffsets).offset_table
@@ -293,8 +293,8 @@ async def _at_brokers(
 ) -> Outcomes:
     """Commit the new offsets at the brokers, for a group without members.
 
-    The first commit at each broker is sent alone: of two concurrent first commits of a group in a
-    topic, Apache's broker loses one.
+    The first commit at each broker is sent alone, because Apache's broker loses one of two
+    concurrent first commits of a group in a topic.
     """
 
     async def one(queue: MessageQueue) -> tuple[int, str]:

@@ -20,7 +20,7 @@ from cometmq.protocol.records.message import StoredMessage, unpack_records
 from cometmq.protocol.records.properties import KEYS, TAGS, UNIQ_KEY
 from cometmq.protocol.refusal import refusal_of
 
-GROUP = "TOOLS_CONSUMER"  # a built-in group of brokers
+GROUP = "TOOLS_CONSUMER"  # a consumer group that is built into brokers
 _BATCH = 32
 _NOTHING_THERE = {
     ResponseCode.PULL_NOT_FOUND,
@@ -30,7 +30,7 @@ _NOTHING_THERE = {
 
 
 class Printed(Row, frozen=True):
-    """A message in one line."""
+    """A message, printed as one line."""
 
     layout = "line"
     msgid: str
@@ -52,7 +52,7 @@ class TagCount(Row, frozen=True):
 
 
 def body_text(message: StoredMessage, charset: str = "utf-8") -> str:
-    """The body as text, or as marked base64 if it is no text."""
+    """Return the body as text, or as `base64:...` if it cannot be decoded."""
     body = message.body
     if message.sys_flag & MessageFlag.COMPRESSED:
         body = decompress(body, message.sys_flag, BODY_INFLATED_SIZE_MAX)
@@ -76,7 +76,7 @@ async def read_queues(admin: AdminSession, topic: str) -> list[MessageQueue]:
 async def pull(
     admin: AdminSession, queue: MessageQueue, offset: int, count: int, expression: str, group: str
 ) -> tuple[list[StoredMessage], PullReplyHeader]:
-    """Messages from an offset on, and the offset of the next pull."""
+    """Pull messages from an offset; the returned header has the offset of the next pull."""
     header = PullHeader(
         consumer_group=group,
         topic=queue.topic,
@@ -99,7 +99,7 @@ async def pull(
 
 
 async def at_offset(admin: AdminSession, queue: MessageQueue, offset: int) -> StoredMessage:
-    """The message at an offset of a queue."""
+    """Return the message at an offset of a queue. Raises Refused if it is missing."""
     found, where = await pull(admin, queue, offset, 1, ALL, GROUP)
     if not found or found[0].queue_offset != offset:
         raise Refused(
@@ -113,7 +113,7 @@ async def at_offset(admin: AdminSession, queue: MessageQueue, offset: int) -> St
 async def bounds(
     admin: AdminSession, queue: MessageQueue, begin_ms: int | None, end_ms: int | None
 ) -> tuple[int, int]:
-    """The offset range of the given times, or of all messages; the end is exclusive."""
+    """Return the offset range between two times, with an exclusive end. None means no bound."""
     address = await admin.master_named(queue.broker_name)
 
     async def end_of(code: RequestCode, time_ms: int | None) -> int:
@@ -142,18 +142,18 @@ async def messages(
     expression: str = ALL,
     group: str = GROUP,
 ) -> AsyncIterator[StoredMessage]:
-    """The messages of an offset range that have one of the tags."""
+    """Yield the messages of an offset range that match the tag expression."""
     tags = wanted_tags(expression)
     while low < high:
         found, where = await pull(admin, queue, low, min(_BATCH, high - low), expression, group)
         for message in found:
             if message.queue_offset >= high:
                 return
-            # The broker compares only hashes of tags.
+            # The broker compares only hashes of tags, which may collide.
             if tags is None or message.properties.get(TAGS) in tags:
                 yield message
         if where.next_begin_offset <= low:
-            return  # the queue ends here, although the range does not
+            return  # the queue ends before the range does
         low = where.next_begin_offset
 
 
@@ -167,7 +167,7 @@ async def show_topic(
     end_ms: int | None = None,
     with_body: bool = True,
 ) -> AsyncIterator[Printed]:
-    """The messages of a topic, queue by queue."""
+    """Yield the messages of a topic, queue by queue."""
     _check_charset(charset)
     for queue in await read_queues(admin, topic):
         low, high = await bounds(admin, queue, begin_ms, end_ms)
@@ -189,7 +189,7 @@ async def show_queue(
     with_body: bool = False,
     by_tag: bool = False,
 ) -> AsyncIterator[Printed | list[TagCount]]:
-    """The messages of one queue, or their number by tag."""
+    """Yield the messages of one queue, or the number of messages per tag, or both."""
     _check_charset(charset)
     queue = MessageQueue(topic, broker_name, queue_id)
     low, high = await bounds(admin, queue, begin_ms, end_ms)
@@ -218,7 +218,7 @@ async def consume(
     end_ms: int | None = None,
     count: int = 128,
 ) -> AsyncIterator[Printed]:
-    """The first messages of a topic or of a queue. Commits no offsets."""
+    """Yield the first messages of a topic or of a queue, without committing offsets."""
     queues = [
         queue
         for queue in await read_queues(admin, topic)

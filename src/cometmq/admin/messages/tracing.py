@@ -31,7 +31,7 @@ class TraceRow(Row, frozen=True):
 async def by_id(
     admin: AdminSession, *, message_id: str, trace_topic: str = TRACE_TOPIC
 ) -> list[TraceRow]:
-    """The trace of a message, oldest step first."""
+    """Return the steps of a message's trace, oldest first."""
     found = await messages.query(admin, trace_topic, message_id)
     traces = [
         (each, str(stored.born_host.ip))
@@ -47,9 +47,9 @@ async def by_id(
 
 
 def _row(trace: Trace, host: str, begun: dict[str, TakenTrace]) -> TraceRow | None:
-    """One row per send, consumption or transaction end.
+    """Return the row of a send, a consumption or a transaction end; None for other records.
 
-    A consumption has two records: the time is from the first, the outcome from the second.
+    A consumption has two records: the first has the start time, the second has the outcome.
     """
     match trace:
         case SentTrace():

@@ -1,4 +1,4 @@
-"""Heartbeats: brokers expire a client that sends none."""
+"""Sends heartbeats to brokers, which expire clients without heartbeats."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Heart:
-    """Sends the members of a session to the brokers: to masters, and for consumers to slaves."""
+    """Sends the members of a session to all masters, and to slaves if there are consumers."""
 
     def __init__(
         self, client_id: str, members: Members, pool: Pool, routes: Routes, timeout_ms: int
@@ -31,7 +31,7 @@ class Heart:
         self._deaf: set[str] = set()  # addresses that did not accept the last heartbeat
 
     async def beat(self) -> None:
-        """Send a heartbeat to each known broker; log the first failure of each."""
+        """Send a heartbeat to each known broker; log only the first of consecutive failures."""
         members = self._members
         if not members.producers and not members.consumers:
             return
@@ -49,7 +49,7 @@ class Heart:
     async def leave(
         self, addresses: Iterable[str], *, producer: str | None = None, consumer: str | None = None
     ) -> None:
-        """Notify brokers that a member of a group leaves."""
+        """Unregister this client from a producer or consumer group at the given brokers."""
         header = UnregisterClientHeader(
             client_id=self._client_id, producer_group=producer, consumer_group=consumer
         )
@@ -66,7 +66,7 @@ class Heart:
                 raise failure
 
     def addresses(self) -> list[str]:
-        """Return the brokers that the current members need."""
+        """Return the addresses of all brokers that must receive the heartbeats."""
         with_slaves = bool(self._members.consumers)
         return [
             address
@@ -80,7 +80,7 @@ class Heart:
             response = await self._pool.invoke(
                 address, RequestCode.HEART_BEAT, None, body, timeout_ms=self._timeout_ms
             )
-        except Unreachable as error:  # the session logs it
+        except Unreachable as error:  # the session logs unreachable brokers
             log.debug("no heartbeat to %s: %s", address, error)
             self._deaf.discard(address)
             return

@@ -27,12 +27,12 @@ DONE = Reply()
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Answers requests of brokers for the members of a session."""
+    """Handles requests from brokers to the producers and consumers of a session."""
 
     members: Members
 
     def check_transaction(self, call: Call, ask: CheckTransactionHeader) -> Reply:
-        """CHECK_TRANSACTION_STATE; the producer answers by a separate request."""
+        """Handle CHECK_TRANSACTION_STATE; the producer sends the state in a separate request."""
         half = unpack_record(call.command.body)
         group = half.properties.get(PRODUCER_GROUP, "")
         producer = self.members.producers.get(group)
@@ -43,7 +43,7 @@ class Requests:
 
     def members_changed(self, call: Call, ask: ConsumerGroupHeader) -> Reply:
         consumer = self.members.consumers.get(ask.consumer_group)
-        if consumer is not None:  # else it has just left
+        if consumer is not None:  # None: the consumer has just left the group
             consumer.rebalance_soon()
         return DONE
 

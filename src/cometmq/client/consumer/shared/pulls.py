@@ -1,4 +1,4 @@
-"""One pull: the request, the broker node that is asked, and the messages of the result."""
+"""Pull requests: choose the broker node, send the request and decode the result."""
 
 import logging
 from dataclasses import dataclass, field
@@ -27,12 +27,12 @@ class Pull:
     offset: int
     count: int
     subscription: Subscription
-    with_expression: bool = False  # else the broker uses the filter of the heartbeat
+    with_expression: bool = False  # False: the broker uses the filter of the heartbeat
     commit: int | None = None  # an offset to commit with the pull
     suspend_ms: int = 0  # how long the broker may hold the pull; 0: not at all
     timeout_ms: int  # for the response
     is_lite: bool = False
-    generation: int = 0  # of a lite reader's position; not sent
+    generation: int = 0  # of a lite pull consumer's position; not sent to the broker
 
     @property
     def flags(self) -> int:
@@ -47,7 +47,7 @@ class Pull:
 
 @dataclass(slots=True)
 class Pulls:
-    """Pulls for one group. Brokers suggest the node (master or slave) for the next pull."""
+    """Sends the pulls of one group, to the node (master or slave) that the broker suggested."""
 
     session: Session
     group: str
@@ -89,7 +89,7 @@ class Pulls:
         return self._result(status, response, ask)
 
     def forget(self, queue: MessageQueue) -> None:
-        """Forget the suggested node: the queue was given up, or the node failed."""
+        """Drop the suggested node, after the queue was revoked or the node failed."""
         self._nodes.pop(queue, None)
 
     async def _node_of(self, queue: MessageQueue) -> tuple[str, bool]:
@@ -107,7 +107,7 @@ class Pulls:
         )
 
     async def _look_again(self, queue: MessageQueue, error: Exception) -> None:
-        """Let the next pull ask the master, at its current address."""
+        """Drop the suggested node; refresh the route if the node was unreachable."""
         self.forget(queue)
         if isinstance(error, Unreachable):
             try:
@@ -131,7 +131,7 @@ class Pulls:
 def _wanted(
     messages: tuple[ReceivedMessage, ...], subscription: Subscription
 ) -> tuple[ReceivedMessage, ...]:
-    """Brokers compare hashes of tags, which may collide: compare the tags themselves."""
+    """Filter messages by their tags: brokers compare only hashes of tags, which may collide."""
     if not subscription.tags_set or subscription.expression_type != TAG:
         return messages
     tags = frozenset(subscription.tags_set)
@@ -142,4 +142,4 @@ def _has_one_of(message: ReceivedMessage, tags: frozenset[str]) -> bool:
     try:
         return message.tags in tags
     except Malformed:
-        return True  # the listener fails on an unreadable message, which blocks no other
+        return True  # deliver it: the listener fails on this message only
