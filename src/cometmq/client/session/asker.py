@@ -72,7 +72,7 @@ class Asker:
         return await self._queries.offset_at(self._wire_queue(queue), moment_ms(when))
 
     async def earliest_stored_ms(self, queue: MessageQueue) -> int:
-        """Return the store time of the oldest message, in ms since 1970; -1 if there is none."""
+        """Return when the oldest message was stored, in ms since 1970; -1 for an empty queue."""
         return await self._queries.earliest_stored_ms(self._wire_queue(queue))
 
     async def create_topic(

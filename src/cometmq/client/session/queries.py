@@ -40,7 +40,7 @@ class Queries:
         return await self._offset(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, queue, header)
 
     async def earliest_stored_ms(self, queue: MessageQueue) -> int:
-        """Return the store time of the oldest message, in ms since 1970; -1 if there is none."""
+        """Return when the oldest message was stored, in ms since 1970; -1 for an empty queue."""
         code = RequestCode.GET_EARLIEST_MSG_STORETIME
         response = await self.ask_master(queue, code, _header(queue))
         return read_header(response, StoreTimeReplyHeader).timestamp
